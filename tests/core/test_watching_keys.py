@@ -132,6 +132,24 @@ def test_rates_are_of_the_time_since_the_look_before(engine: DrivenEngine) -> No
     assert told["busy"].served_per_second == pytest.approx(2.5, abs=0.1)
 
 
+def test_what_goes_within_a_committed_rate_is_a_part_of_the_due(engine: DrivenEngine) -> None:
+    for key in ("first", "other"):
+        enqueue(engine, key, 50)
+    committed = admin.SetKeyPolicyRequest(queue="q", fairness_key="first", committed_per_second=3)
+    engine.call(commands.SET_KEY_POLICY, committed, admin.SetKeyPolicyResponse)
+    engine.sleep(1000)
+    rows(engine, orders=SERVED)
+    for _ in range(6):
+        engine.lease("q", 6)  # three of the first within its rate, and the rest by turns
+        engine.sleep(1000)
+
+    told, _ = rows(engine, orders=SERVED, most=5)
+
+    assert told["first"].served_total > 2.5 * told["other"].served_total
+    for state in told.values():
+        assert state.due_total == pytest.approx(state.served_total, rel=0.1)
+
+
 def test_a_key_that_gets_less_than_its_due_leads_off_share(engine: DrivenEngine) -> None:
     for key in ("heavy", "light"):
         enqueue(engine, key, 50)

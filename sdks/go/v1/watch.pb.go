@@ -301,7 +301,8 @@ type KeyState struct {
 	DeliveredPerSecond float64 `protobuf:"fixed64,17,opt,name=delivered_per_second,json=deliveredPerSecond,proto3" json:"delivered_per_second,omitempty"`
 	// Cost delivered a second, lately.
 	ServedPerSecond float64 `protobuf:"fixed64,18,opt,name=served_per_second,json=servedPerSecond,proto3" json:"served_per_second,omitempty"`
-	// Cost a second that was its due by weight, lately; what it asked for, where that is less.
+	// Cost a second that was its due, lately: what went within its committed rate, and by weight its part of the rest; what
+	// it asked for, where that is less.
 	DuePerSecond float64 `protobuf:"fixed64,19,opt,name=due_per_second,json=duePerSecond,proto3" json:"due_per_second,omitempty"`
 	// Cost delivered.
 	ServedTotal float64 `protobuf:"fixed64,20,opt,name=served_total,json=servedTotal,proto3" json:"served_total,omitempty"`
@@ -1563,7 +1564,8 @@ type KeySeriesPoint struct {
 	Arrived float64 `protobuf:"fixed64,2,opt,name=arrived,proto3" json:"arrived,omitempty"`
 	// Cost delivered.
 	Served float64 `protobuf:"fixed64,3,opt,name=served,proto3" json:"served,omitempty"`
-	// Cost that was its due by weight; what it asked for, where that is less.
+	// Cost that was its due: what went within its committed rate, and by weight its part of the rest; what it asked for,
+	// where that is less.
 	Due float64 `protobuf:"fixed64,4,opt,name=due,proto3" json:"due,omitempty"`
 	// Pending messages at the end.
 	Pending       uint64 `protobuf:"varint,5,opt,name=pending,proto3" json:"pending,omitempty"`

@@ -112,6 +112,7 @@ cdef Slot* _pick(
         committed[0] = ring != &channel.ring
         if committed[0]:
             rate_limit_take(core, &key_committed(flow.key).limit)
+            (<FirstTurn*> turn).served += cost
         ring_charge(ring, turn, cost)
         flow.served += cost
         channel.served += cost

@@ -33,7 +33,7 @@ cdef enum:                              # columns of an Hour
     WAITED_DELAY = 3
     WAITED_HELD = 4
     HOUR_SERVED = 5                     # cost, in thousandths
-    HOUR_DUE = 6                        # the same, as weights give it; what was asked for, where that is less
+    HOUR_DUE = 6                        # the same, as committed rates and weights give it, or what was asked
     HOUR_RETURNED = 7                   # of what was served: cost of deliveries that came back uncounted
     HOUR_COLUMNS = 8
 

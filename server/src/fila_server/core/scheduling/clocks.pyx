@@ -6,7 +6,8 @@ from libc.string cimport memcpy, memset
 
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_THROTTLED
-from fila_server.core.state.paths cimport flow_delivered, flow_leased
+from fila_server.core.state.paths cimport flow_delivered, flow_first_turn, flow_leased
+from fila_server.core.state.pending cimport FirstTurn
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport (
     Text, textmap_free, textmap_get, textmap_get_hashed, textmap_put, textmap_remove,
@@ -114,12 +115,17 @@ cdef void clock_account(Core* core, Flow* flow) noexcept nogil:
 
 
 cdef void _serve(KeyClock* row, Flow* flow) noexcept nogil:
-    """What it was served since the last look, and what it was due: its
-    weight's part, or less if it asked for less."""
+    """What it was served since the last look, and what it was due: what went within its committed rate,
+    and its weight's part of the rest, or less if it asked for less."""
     cdef double served = <double> <int64_t> (flow.served - row.served_seen)
     cdef double due = served
+    cdef FirstTurn* first = flow_first_turn(flow)
     if flow.backlog and row.virtual_at >= 0:
         due = flow.turn.weight * (flow.channel.virtual - row.virtual_at)
+        if first != NULL:
+            due += <double> first.served
+    if first != NULL:
+        first.served = 0
     row.served_seen = flow.served
     row.virtual_at = flow.channel.virtual
     row.hour.now[HOUR_SERVED] += served

@@ -209,6 +209,7 @@ cdef struct Committed:              # the rate of a fairness key that goes first
 cdef struct FirstTurn:              # a flow's turn among those within their committed rate
     Turn     turn                   # first
     void*    flow
+    uint64_t served                 # cost that went within it since the flow's clock looked last
 
 cdef struct KeyExtras:              # what few fairness keys have; made when first needed, gone with the key
     HeapNode place                  # first; while it is paused, in Queue.paused_keys, and while it rests, in

@@ -202,7 +202,8 @@ export type KeyState = Message<"fila.v1.KeyState"> & {
   servedPerSecond: number;
 
   /**
-   * Cost a second that was its due by weight, lately; what it asked for, where that is less.
+   * Cost a second that was its due, lately: what went within its committed rate, and by weight its part of the rest; what
+   * it asked for, where that is less.
    *
    * @generated from field: double due_per_second = 19;
    */
@@ -1092,7 +1093,8 @@ export type KeySeriesPoint = Message<"fila.v1.KeySeriesPoint"> & {
   served: number;
 
   /**
-   * Cost that was its due by weight; what it asked for, where that is less.
+   * Cost that was its due: what went within its committed rate, and by weight its part of the rest; what it asked for,
+   * where that is less.
    *
    * @generated from field: double due = 4;
    */
