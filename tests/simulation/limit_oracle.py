@@ -80,8 +80,9 @@ class Oracle:
         """A message went. Raises Wrong."""
         self.sees(wall_ms)
         self.went.append(Went(at_s, cost, self.newest_period))
-        for rate in self.terms.rates:
-            self._judge_rate(rate)
+        for place, rate in enumerate(self.terms.rates):
+            learns = self.terms.HasField("learn") and place == 0  # the others stay what they are
+            self._judge_rate(rate, self.terms.learn.max if learns else rate.per_second)
         if self.terms.HasField("budget"):
             self._judge_budget(self.went[-1])
 
@@ -95,10 +96,9 @@ class Oracle:
         """Something went, or came back, that was not seen: intervals begin anew. Of a budget less is known."""
         self.went.clear()
 
-    def _judge_rate(self, rate: pb.Rate) -> None:
+    def _judge_rate(self, rate: pb.Rate, per_second: float) -> None:
         """Every interval that ends now: burst, what came in, the lateness, and two messages (see above)."""
         end = self.went[-1].at_s
-        per_second = self.terms.learn.max if self.terms.HasField("learn") else rate.per_second
         amount, dearest = 0.0, 1.0
         for each in reversed(self.went):
             amount += each.amount(rate.unit)
