@@ -3,7 +3,7 @@
 import { type ChannelCredentials, type ChannelOptions, credentials } from '@grpc/grpc-js';
 
 import { requireText, wrongType } from './arguments.js';
-import type { Settings } from './options.js';
+import { KEEPALIVE_TIME_MS, type Settings } from './options.js';
 import { type TlsMaterial, tlsMaterial } from './tls.js';
 import { VERSION } from './version.js';
 
@@ -19,9 +19,10 @@ export interface Address {
   readonly tls: TlsMaterial | undefined;
 }
 
-/** Returns the addresses given, each `host:port` with or without `http://` or `https://`. */
+/** Returns the addresses given, each `host:port` with or without `http://` or `https://`; of a string with commas
+ * between them. */
 export function addressesOf(given: string | readonly string[], settings: Settings): Address[] {
-  const all = typeof given === 'string' ? [given] : given;
+  const all = typeof given === 'string' ? given.split(',').map((each) => each.trim()) : given;
   if (!Array.isArray(all)) throw wrongType('address', 'a string or an array of strings', given);
   if (all.length === 0) throw new RangeError('address must name at least one broker, such as localhost:5555');
   return all.map((address: unknown) => {
@@ -39,8 +40,13 @@ export function addressesOf(given: string | readonly string[], settings: Setting
   });
 }
 
+/** A node of a group that hangs is left for another. */
+const OF_SEVERAL = { keepaliveTimeMs: 10_000, keepaliveTimeoutMs: 3_000 };
+
 /** Returns gRPC's own settings. */
-export function channelOptions(settings: Settings): ChannelOptions {
+export function channelOptions(given: Settings, isOneOfSeveral = false): ChannelOptions {
+  const settings =
+    isOneOfSeveral && given.keepaliveTimeMs === KEEPALIVE_TIME_MS ? { ...given, ...OF_SEVERAL } : given;
   const serverName = settings.tls?.serverName;
   return {
     'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,

@@ -5,6 +5,7 @@
  * what went wrong                               tried again
  * the broker could not be reached               yes, for `retryForMs`: nothing was sent
  * the broker said UNAVAILABLE (it is stopping)  yes, for `retryForMs`: it did nothing
+ * a node of a group said that another serves    yes, for `retryForMs`, there
  * the connection broke, the answer is missing   only what methods.ts calls repeatable
  * the broker said it is overloaded              for `waitWhenOverloadedMs`, at the pace it suggests
  * anything else                                 no
@@ -31,6 +32,7 @@ import {
   ClientClosed,
   type ErrorFacts,
   type FilaError,
+  NotOwner,
   Overloaded,
   Unavailable,
 } from './errors.js';
@@ -40,6 +42,9 @@ import { answerLostUnlessSaid, errorOfCall } from './status.js';
 
 /** How long one attempt to connect to one address may take. */
 const ATTEMPT_MS = 5_000;
+
+/** The same where there are others to try. */
+const ATTEMPT_OF_SEVERAL_MS = 1_000;
 
 /** A timer that is later than this was late because the process stood still. */
 const STOOD_STILL_MS = 250;
@@ -69,6 +74,10 @@ export class Connection {
   readonly #open = new Set<{ cancel(): void }>();
   /** The address to try next. */
   #next = 0;
+  /** The address that a node named, to try before. */
+  #owner: Address | undefined;
+  /** Where the connection that stands leads to. */
+  #at = '';
   #client: Client | undefined;
   #trying: Client | 'paused' | undefined;
   #lastFailure = '';
@@ -115,6 +124,7 @@ export class Connection {
       try {
         return await this.#attempt(method, request, known, timeoutMs, signal);
       } catch (error) {
+        this.follow(error);
         waitMs = this.#waitBeforeRetry(error, beganAt, tries, repeatable);
         if (waitMs === undefined) throw error;
       }
@@ -176,6 +186,20 @@ export class Connection {
       this.#open.add(call);
       if (signal !== undefined) onAbort(signal, abort);
     });
+  }
+
+  /** Goes where the owner is, if this is the word of a node that stands by: the next try is there. */
+  follow(error: unknown): void {
+    const left = this.#client;
+    if (!(error instanceof NotOwner) || left === undefined || error.owner === this.#at) return;
+    if (error.owner !== '') {
+      const scheme = this.#addresses.some((address) => address.tls !== undefined) ? 'https://' : '';
+      [this.#owner] = addressesOf(scheme + error.owner, this.settings);
+    } else {
+      this.#next = (this.#next + 1) % this.#addresses.length;
+    }
+    // What is under way there ends by itself: that node refuses it.
+    this.#broke(left);
   }
 
   /** Starts a bidirectional stream. */
@@ -295,20 +319,29 @@ export class Connection {
   }
 
   async #tryNext(): Promise<boolean> {
-    const address = this.#addresses[this.#next] as Address;
+    const owner = this.#owner;
+    const address = (owner ?? this.#addresses[this.#next]) as Address;
     const { target, credentials } = address;
-    const client = new Client(target, credentials, channelOptions(this.settings));
+    const isOneOfSeveral = owner !== undefined || this.#addresses.length > 1;
+    const client = new Client(target, credentials, channelOptions(this.settings, isOneOfSeveral));
     this.#trying = client;
-    const state = await outcome(client, Date.now() + ATTEMPT_MS);
+    const attemptMs = isOneOfSeveral ? ATTEMPT_OF_SEVERAL_MS : ATTEMPT_MS;
+    const state = await outcome(client, Date.now() + attemptMs);
     const connected = state === connectivityState.READY && !this.closed.aborted;
     if (!connected) {
       this.#lastFailure = await whyNot(client, state);
       client.close();
-      await this.#findOutWhy(address);
-      this.#next = (this.#next + 1) % this.#addresses.length;
+      if (owner === undefined) {
+        await this.#findOutWhy(address);
+        this.#next = (this.#next + 1) % this.#addresses.length;
+      }
     }
+    if (this.#owner === owner) this.#owner = undefined;
     this.#trying = undefined;
-    if (connected) this.#arrived(client);
+    if (connected) {
+      this.#at = target;
+      this.#arrived(client);
+    }
     return connected;
   }
 

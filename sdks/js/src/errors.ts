@@ -21,7 +21,8 @@
  * │   ├── HooksFull            .queue
  * │   └── DiskFloor
  * ├── Unavailable                              the broker could not be reached, or is stopping
- * │   └── AnswerLost                           it may or may not have happened: the answer is missing
+ * │   ├── AnswerLost                           it may or may not have happened: the answer is missing
+ * │   └── NotOwner             .owner          another node of the group serves; nothing happened
  * ├── NotSupported                             this broker does not do that (yet)
  * ├── NotAllowed                               who you are does not permit it
  * ├── InternalError                            the broker's own mistake; its log has the rest
@@ -66,6 +67,7 @@ export interface ErrorFacts {
   readonly configKey?: string;
   readonly field?: string;
   readonly retryAfterMs?: number;
+  readonly owner?: string;
 }
 
 /** The root. `message` is a sentence for people; `code`, `reason` and the classes are for programs. */
@@ -237,6 +239,17 @@ export class Unavailable extends FilaError {
 
 /** The request may have arrived, but no answer came: it may or may not have happened. */
 export class AnswerLost extends Unavailable {}
+
+/** This node of a group stands by, and another one serves. The client goes there by itself. */
+export class NotOwner extends Unavailable {
+  /** The address of the node that serves; empty where it is not known. */
+  readonly owner: string;
+
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, facts);
+    this.owner = facts.owner ?? '';
+  }
+}
 
 /** The broker does not implement this. */
 export class NotSupported extends FilaError {

@@ -109,13 +109,16 @@ export type Settings = Required<Omit<ClientOptions, 'tls' | 'backoff'>> & {
   readonly backoff: Required<Backoff>;
 };
 
+/** After so long without a word a broker is asked whether it is there, where nobody said otherwise. */
+export const KEEPALIVE_TIME_MS = 30_000;
+
 const DEFAULTS = {
   connectTimeoutMs: 10_000,
   callTimeoutMs: 30_000,
   retryForMs: 30_000,
   reconnectForMs: Infinity,
   waitWhenOverloadedMs: 0,
-  keepaliveTimeMs: 30_000,
+  keepaliveTimeMs: KEEPALIVE_TIME_MS,
   keepaliveTimeoutMs: 10_000,
   batching: true,
   lingerMs: 5,

@@ -31,6 +31,7 @@ import {
   FilaError,
   InternalError,
   NotAllowed,
+  NotOwner,
   NotSupported,
   Overloaded,
   Unavailable,
@@ -335,6 +336,7 @@ export class Producer {
     if (stream === undefined || this.#stream !== stream) return;
     this.#stream = undefined;
     this.#losses++;
+    this.#connection.follow(failure);
     this.#cancelLinger?.();
     this.#cancelLinger = undefined;
     this.#loseInFlight(failure);
@@ -351,7 +353,8 @@ export class Producer {
       const patient = failure instanceof Unavailable && clock.now() - frame.firstAt < retryForMs;
       const again: number[] = [];
       frame.messages.forEach((message, index) => {
-        if (mayRepeat(message.options) && patient) again.push(index);
+        // A node that stands by has taken none of it.
+        if ((failure instanceof NotOwner || mayRepeat(message.options)) && patient) again.push(index);
         else frame.resolve(index, asLost(failure, frame.queueOf(index)));
       });
       if (again.length > 0) this.#full.unshift(frame.part(again));
@@ -403,6 +406,7 @@ function asLost(failure: FilaError, queue: string): FilaError {
   const said = isTheBrokersWord(failure) && !(failure instanceof Unavailable);
   if (
     said ||
+    failure instanceof NotOwner ||
     failure instanceof NotSupported ||
     failure instanceof NotAllowed ||
     failure instanceof ClientClosed

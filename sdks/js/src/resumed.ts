@@ -47,6 +47,7 @@ export async function* responses<I extends DescMessage, O extends DescMessage>(
       connection.closed.throwIfAborted();
       signal?.throwIfAborted();
       if (!(failure instanceof Unavailable)) throw failure;
+      connection.follow(failure);
       const waitMs = backoffMs(backoff, attempt++);
       lostAt ??= clock.now();
       if (clock.now() + waitMs > lostAt + retryForMs) throw failure;

@@ -141,6 +141,7 @@ export class Session {
         return;
       } catch (error) {
         if (!(error instanceof Unavailable || error instanceof Overloaded)) throw error;
+        this.#connection.follow(error);
         if (this.#open) {
           attempt = 0;
           outageBeganAt = this.#now();

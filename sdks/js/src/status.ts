@@ -23,6 +23,7 @@ import {
   MessageNotFound,
   NotAllowed,
   NotFound,
+  NotOwner,
   NotSupported,
   Overloaded,
   QueueExists,
@@ -84,6 +85,7 @@ export const ERROR_BY_REASON: ReadonlyMap<string, ErrorClass> = new Map<string, 
   ['HOOKS_FULL', HooksFull],
   ['DISK_FLOOR', DiskFloor],
   ['SHUTTING_DOWN', Unavailable],
+  ['NOT_OWNER', NotOwner],
   ['UNIMPLEMENTED', NotSupported],
   ['INTERNAL', InternalError],
 ]);
@@ -152,10 +154,19 @@ function readDetails(metadata: Metadata | undefined, told: Told): string {
 }
 
 function takeFacts(facts: Record<string, string | undefined>, told: Told): void {
-  const { queue, channel, field, message_id: messageId, config_key: configKey, lease_id: leaseId } = facts;
+  const {
+    queue,
+    channel,
+    field,
+    owner,
+    message_id: messageId,
+    config_key: configKey,
+    lease_id: leaseId,
+  } = facts;
   if (queue !== undefined) told.queue = queue;
   if (channel !== undefined) told.channel = channel;
   if (field !== undefined) told.field = field;
+  if (owner !== undefined) told.owner = owner;
   if (messageId !== undefined) told.messageId = messageId;
   if (configKey !== undefined) told.configKey = configKey;
   if (leaseId !== undefined) told.leaseId = BigInt(leaseId);

@@ -157,8 +157,8 @@ export class FakeSession {
   }
 
   /** Ends the stream with an error. */
-  fail(code: status, reason = ''): void {
-    this.#stream.emit('error', failure(code, reason));
+  fail(code: status, reason = '', told: Record<string, string> = {}): void {
+    this.#stream.emit('error', failure(code, reason, undefined, told));
   }
 }
 
@@ -170,6 +170,8 @@ export class FakeBroker {
   /** Called with each frame of enqueues; answers it, now or later. */
   onFrame: (frame: EnqueueStreamRequest, answer: (results?: EnqueueResult[]) => void) => void = (_, answer) =>
     answer();
+  /** With what streams of enqueues end as soon as they bring something. */
+  streamFailure: Partial<ServerErrorResponse> | undefined;
   readonly frames: EnqueueStreamRequest[] = [];
   readonly enqueued: EnqueueMessage[] = [];
   readonly sessions: FakeSession[] = [];
@@ -277,6 +279,10 @@ export class FakeBroker {
     stream.on('end', () => stream.end());
     stream.on('data', (frame: EnqueueStreamRequest) => {
       this.frames.push(frame);
+      if (this.streamFailure !== undefined) {
+        stream.emit('error', this.streamFailure);
+        return;
+      }
       const messages = frame.batch?.messages ?? [];
       this.onFrame(frame, (results = messages.map(() => this.stored())) => {
         this.enqueued.push(...messages);
@@ -299,10 +305,17 @@ export function refused(code: status, reason: string): EnqueueResult {
 }
 
 /** A call's refusal, with the details that a broker sends. */
-export function failure(code: status, reason: string, retryAfterMs?: number): Partial<ServerErrorResponse> {
+export function failure(
+  code: status,
+  reason: string,
+  retryAfterMs?: number,
+  told: Record<string, string> = {},
+): Partial<ServerErrorResponse> {
   const metadata = new Metadata();
   if (reason !== '') {
-    const details = [anyPack(ErrorInfoSchema, create(ErrorInfoSchema, { reason, domain: 'fila' }))];
+    const details = [
+      anyPack(ErrorInfoSchema, create(ErrorInfoSchema, { reason, domain: 'fila', metadata: told })),
+    ];
     if (retryAfterMs !== undefined) {
       const retryDelay = { seconds: 0n, nanos: retryAfterMs * 1e6 };
       details.push(anyPack(RetryInfoSchema, create(RetryInfoSchema, { retryDelay })));

@@ -83,6 +83,7 @@ async function reopening(prefetch: number | 'auto') {
   const connection = {
     settings: settingsOf({ clock: new ManualClock() }),
     ready: () => Promise.resolve(),
+    follow: () => {},
     sleep: () => Promise.resolve(),
     call: () => new Promise(() => {}),
     openStream: () => {
