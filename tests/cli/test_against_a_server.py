@@ -199,3 +199,19 @@ def test_what_was_exported_differs_in_nothing(fila, tmp_path):
         '~ update exported weight { "acme" = 3 } -> { "acme" = 4 }\n+ create fresh\n2 things changed\n'
     )
     assert ok(fila(f"diff {path}")) == "nothing differs\n"
+
+
+def test_that_a_key_has_no_cap_over_its_queues_default_is_carried_to_another_queue(fila, tmp_path):
+    ok(fila("queue create capped --key-cap 4 --key-rate 2 --key-committed 1"))
+    for number in ("cap", "rate", "committed"):
+        ok(fila(f"key {number} capped bob 0"))
+    path = tmp_path / "queues.toml"
+    path.write_text(exported := ok(fila("export --keys capped")))
+    assert ok(fila(f"diff {path}")) == "nothing differs\n"
+
+    path.write_text(exported.replace('"capped"', '"copied"'))
+    assert "key copied/bob cap unset -> 0, rate unset -> 0, committed unset -> 0" in ok(fila(f"apply {path}"))
+
+    assert ok(fila("key show copied bob")) == ok(fila("key show capped bob"))
+    assert "no cap" in ok(fila("key show copied bob"))
+    assert ok(fila(f"diff {path}")) == "nothing differs\n"

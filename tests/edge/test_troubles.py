@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from fila_server.operations.trouble_facts import (
     Unserved,
     acknowledged_ms,
 )
+from fila_server.operations.trouble_rates import FloodNow
+from fila_server.operations.trouble_words import About, words
 from tests.edge.staged_states import (
     ALONE,
     HEALTHY,
@@ -226,6 +229,29 @@ def test_why_it_is_paused_is_told_on_one_line_and_not_at_length() -> None:
     )
     assert '("one\\u000atwo\\u202e")' in told("one\ntwo\u202e")
     assert len(told("x" * 1024)) < 300
+
+
+@pytest.mark.parametrize("key", ["p\nq", "it's", "\x1b[2J\u202e", "--help", "-", ""])
+def test_a_command_that_is_pasted_into_a_shell_is_about_the_key_it_was_told_for(key: str) -> None:
+    trouble = Stage().run(2, lambda _: Facts(pauses=[Pause("kept", key, 7)])).report().troubles[0]
+    command = f"fila() {{ printf '%s\\0' \"$@\"; }}; {trouble.command}"
+
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, check=True, text=True)
+    given = [word for word in ran.stdout.split("\0")[:-1] if word != "--"]
+    assert (trouble.command.isprintable(), given) == (True, ["key", "resume", "kept", key])
+    assert "--" in ran.stdout.split("\0") or not key.startswith("-"), "the key is no option"
+
+
+def test_no_command_is_told_that_no_shell_could_hand_on() -> None:
+    assert (
+        Stage().run(2, lambda _: Facts(pauses=[Pause("kept", "a\0b", 7)])).report().troubles[0].command == ""
+    )
+
+
+def test_a_rate_in_a_command_is_a_number() -> None:
+    now = FloodNow(part=0.9, arriving=9_000, served=5_000, others=2)
+    told = words(About(kinds.FLOOD, "orders", fairness_key="acme"), now, 9, 0, 1_000)
+    assert told.command == "fila key rate orders acme 2500"
 
 
 def test_what_is_paused_lacks_no_consumer() -> None:

@@ -8,7 +8,8 @@
     committed = 2
     paused = true                        # or a text, which says why
 
-A number that the file does not name stays as it is; 0 takes it away. A key is resumed only by `paused = false`.
+A number that the file does not name stays as it is; 0 takes it away, also where the queue has a default for each key.
+A key is resumed only by `paused = false`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import click
 from fila_cli.values import is_pause
 
 if TYPE_CHECKING:
-    from fila.v1.admin_pb2 import SetKeyPolicyRequest
+    from fila.v1.admin_pb2 import KeyDefaults, SetKeyPolicyRequest
     from fila.v1.events_pb2 import KeyPolicy
 
 KeyValue = float | bool | str
@@ -38,6 +39,8 @@ FIELDS = {
 }
 """The file's words, and what KeyPolicy and SetKeyPolicyRequest call them."""
 
+_DEFAULTED = ("cap", "rate", "committed")
+"""What a queue may have a default of, and 0 says that a key has none."""
 _WHOLE = ("weight", "cap")
 _MOST = {"weight": 1000, "cap": 2**32 - 1, "rate": 1e9, "burst": 1e9, "committed": 1e9}
 
@@ -82,18 +85,39 @@ def policies(admin: Any, queue: str, timeout_s: float | None) -> Iterator[KeyPol
         after = page[-1].fairness_key
 
 
-def value_of(policy: KeyPolicy | None, name: str) -> KeyValue:
-    """What an operator set of one setting; 0 and false where nothing was set, and the queue's default holds."""
+def value_of(policy: KeyPolicy | None, name: str, defaults: KeyDefaults | None) -> KeyValue | None:
+    """What an operator set of one setting, where the queue's keys have such defaults; None where nothing was set. The
+    broker does not tell a 0 that was set from nothing where there is no default: both are None then."""
+    if name == "paused":
+        return policy is not None and (policy.pause.comment or policy.paused)
     if policy is None or name in _by_default(policy):
-        return False if name == "paused" else 0
-    value: KeyValue = getattr(policy, FIELDS[name])
-    return policy.pause.comment or value if name == "paused" else value
+        return None
+    value: float = getattr(policy, FIELDS[name])
+    return value if value or _default(defaults, name) else None
 
 
-def differs(policy: KeyPolicy | None, name: str, wanted: KeyValue) -> bool:
-    """Whether a file asks for anything else; where it pauses and does not say why, the reason that is there stays."""
-    value = value_of(policy, name)
+def differs(
+    policy: KeyPolicy | None,
+    name: str,
+    wanted: KeyValue,
+    *,
+    there: KeyDefaults | None,
+    asked: KeyDefaults | None,
+) -> bool:
+    """Whether a file asks for anything else; where it pauses and does not say why, the reason that is there stays.
+
+    `there` are the defaults that the queue's keys have, `asked` those that the file gives them. A 0 takes nothing away
+    where nothing was set, unless a default would hold.
+    """
+    value = value_of(policy, name, there)
+    if value is None and wanted == 0:
+        return bool(_default(asked, name))
     return not value if wanted is True else value != wanted
+
+
+def _default(defaults: KeyDefaults | None, name: str) -> float:
+    """What a key of the queue has for which nothing was set; a burst goes with its rate, and is never 0 alone."""
+    return getattr(defaults, FIELDS[name]) if defaults is not None and name in _DEFAULTED else 0
 
 
 def _by_default(policy: KeyPolicy) -> tuple[str, ...]:
@@ -104,16 +128,23 @@ def _by_default(policy: KeyPolicy) -> tuple[str, ...]:
     )
 
 
-def text_of(value: KeyValue, quoted: Callable[[str], str]) -> str:
-    """A value as a file has it."""
+def text_of(value: KeyValue | None, quoted: Callable[[str], str]) -> str:
+    """A value as a file has it; nothing where a file leaves it out."""
+    if value is None:
+        return ""
     if isinstance(value, str):
         return quoted(value)
     return str(value).lower() if isinstance(value, bool) else f"{value:.17g}"
 
 
-def lines_of(policy: KeyPolicy, quoted: Callable[[str], str]) -> list[str]:
+def lines_of(policy: KeyPolicy, defaults: KeyDefaults | None, quoted: Callable[[str], str]) -> list[str]:
     """A key's table, as a file has it, without its heading; nothing where nothing was set."""
-    return [f"{name} = {text_of(value, quoted)}" for name in FIELDS if (value := value_of(policy, name))]
+    told = ((name, value_of(policy, name, defaults)) for name in FIELDS)
+    return [
+        f"{name} = {text_of(value, quoted)}"
+        for name, value in told
+        if value is not None and value is not False
+    ]
 
 
 def request_of(queue: str, key: str, settings: KeySettings, names: Iterable[str]) -> SetKeyPolicyRequest:

@@ -21,7 +21,7 @@ from fila_cli.contexts import contexts
 from fila_cli.credentials import channel_credentials, key_of, with_key
 from fila_cli.group import GroupChannel
 from fila_cli.help import CommonOption, write_examples, write_options
-from fila_cli.output import Format, show, to_dict
+from fila_cli.output import Format, printable, show, to_dict
 
 if TYPE_CHECKING:
     import grpc
@@ -324,7 +324,7 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise click.UsageError(f"nobody is here to be asked: {question} --yes says that it is meant")
-    if not click.confirm(question, err=True):
+    if not click.confirm(printable(question), err=True):
         raise Declined
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from fila.limit_terms import budget_text, learn_text, parse_budget, parse_learn, parse_rate, rate_text
 from fila.limits import Limit, LimitOptions
+from fila.shell_words import shell_line
 
 RATES_MAX = 4
 PARTS = ("rates", "slots", "budget", "budget_from", "learn", "shadow")
@@ -64,7 +64,7 @@ def line_of(name: str, fields: Mapping[str, str]) -> str:
             words += [f"--{part.replace('_', '-')}", value]
     if fields.get("shadow") == "yes":
         words.append("--shadow")
-    return shlex.join(words)
+    return shell_line(words)
 
 
 def _moment_ms(text: str) -> int:

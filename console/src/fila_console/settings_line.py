@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
+
+from fila.shell_words import shell_line
 
 _FLAGS = {
     "fairness_key_header": "--fairness-header",
@@ -56,4 +57,4 @@ def settings_line(queue: str, names: Sequence[str], values: Mapping[str, str]) -
         elif name == "weights":
             for line in filter(str.strip, value.split("\n")):
                 words += ["--weight", line]
-    return shlex.join(words)
+    return shell_line(words)

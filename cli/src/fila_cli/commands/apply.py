@@ -33,7 +33,7 @@ from fila_cli.output import counted, printable, show
 from fila_cli.session import Command, Session
 
 if TYPE_CHECKING:
-    from fila.v1.admin_pb2 import QueueConfig
+    from fila.v1.admin_pb2 import KeyDefaults, QueueConfig
     from fila.v1.events_pb2 import KeyPolicy
 
 
@@ -138,7 +138,7 @@ def export(session: Session, queues: tuple[str, ...], *, keys: bool) -> None:
             told = schedule_lines(each.settings, quoted, each.pause.comment)
             print(*(f"{word} = {value}" for word, value in told), "", sep="\n")
         for policy in policies(session.admin, name, session.timeout_s) if keys else ():
-            if lines := lines_of(policy, quoted):
+            if lines := lines_of(policy, config.key_defaults, quoted):
                 heading = f"[queues.{quoted(name)}.keys.{quoted(policy.fairness_key)}]"
                 print(heading, *lines, "", sep="\n")
 
@@ -181,7 +181,7 @@ def _changes(session: Session, declared: Declared) -> list[Change]:
                 raise
             changes.append(Change("create", queue, [], []))
             changes += _pauses_differing(declared, queue, {}, {})
-            changes += _keys_differing(declared, queue, {})
+            changes += _keys_differing(declared, queue, {}, None)
             continue
         why = _why(declared, queue)
         fields = _differing(config, got.config, says_paused=queue in declared.paused)
@@ -197,7 +197,7 @@ def _changes(session: Session, declared: Declared) -> list[Change]:
         if named := declared.keys.get(queue):
             each = policies(session.admin, queue, session.timeout_s)
             set_now = {policy.fairness_key: policy for policy in each if policy.fairness_key in named}
-            changes += _keys_differing(declared, queue, set_now)
+            changes += _keys_differing(declared, queue, set_now, got.config.key_defaults)
     return changes + _schedule_changes(
         session, declared, {each.name for each in changes if each.what == "create"}
     )
@@ -251,14 +251,18 @@ def _is_another(why: str, channel: str, there: dict[str, str]) -> bool:
     return bool(why) and why != there.get(channel)
 
 
-def _keys_differing(declared: Declared, queue: str, set_now: dict[str, KeyPolicy]) -> list[Change]:
+def _keys_differing(
+    declared: Declared, queue: str, set_now: dict[str, KeyPolicy], there: KeyDefaults | None
+) -> list[Change]:
+    """`there` are the defaults of the queue's keys, before the file's."""
+    asked = declared.queues[queue].key_defaults
     changes = []
     for key, settings in declared.keys.get(queue, {}).items():
         policy = set_now.get(key)
         found = [
-            Difference(name, text_of(value_of(policy, name), quoted), text_of(value, quoted))
+            Difference(name, text_of(value_of(policy, name, there), quoted), text_of(value, quoted))
             for name, value in settings.items()
-            if differs(policy, name, value)
+            if differs(policy, name, value, there=there, asked=asked)
         ]
         if found:
             changes.append(Change("key", f"{queue}/{key}", [], found))
@@ -375,7 +379,7 @@ def _show(session: Session, changes: list[Change], verb: str) -> None:
     signs = {"create": "+", "channel": "+", "update": "~", "key": "~", "config": "~", "limit": "~"}
     signs |= {"schedule": "+", "reschedule": "~", "pauses": "~"}
     lines = [
-        f"{paint(signs[change.what], Meaning.GOOD)} {change.what} {change.name} {_told(change)}".rstrip()
+        f"{paint(signs[change.what], Meaning.GOOD)} {change.what} {printable(change.name)} {_told(change)}".rstrip()
         for change in changes
     ]
     lines.append(f"{counted(len(changes), 'thing')} {verb}" if changes else "nothing differs")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fila_cli.arguments import complete_config_key, without_doubles
-from fila_cli.output import table
+from fila_cli.output import printable, table
 from fila_cli.session import Group, Session
 from fila_cli.values import SOURCE
 
@@ -40,7 +40,7 @@ def set_(session: Session, key: str, value: str) -> None:
     answer = session.admin.SetConfig(
         admin_pb2.SetConfigRequest(key=key, value=value), timeout=session.timeout_s
     )
-    session.show(answer, f"{key} deleted" if value == "" else f"{key} set")
+    session.show(answer, f"{printable(key)} {'set' if value else 'deleted'}")
 
 
 @config.command(examples="fila config get throttle.stripe")
@@ -64,7 +64,7 @@ def delete(session: Session, key: str) -> None:
     # Refuses a key that is not set: to set an empty value, which deletes, would succeed for one, too.
     session.admin.GetConfig(admin_pb2.GetConfigRequest(key=key), timeout=session.timeout_s)
     answer = session.admin.SetConfig(admin_pb2.SetConfigRequest(key=key, value=""), timeout=session.timeout_s)
-    session.show(answer, f"{key} deleted")
+    session.show(answer, f"{printable(key)} deleted")
 
 
 @config.command(

@@ -9,7 +9,7 @@ import click
 from fila_cli.arguments import channel_option, key_argument, queue_argument, reason_option, yes_option
 from fila_cli.colors import Meaning, Meant
 from fila_cli.explanation import paused_text, when
-from fila_cli.output import Cell, counted, facts, table
+from fila_cli.output import Cell, counted, facts, printable, table
 from fila_cli.session import Group, Session, confirm
 from fila_cli.values import DEFAULT, Count, OrDefault, age_text
 
@@ -365,7 +365,9 @@ def skip(session: Session, queue: str, key: str, channel: str, message: str, *, 
     confirm(f"Make the first message of {key} in {queue} a dead letter?", yes=yes)
     request = admin_pb2.SkipMessageRequest(queue=queue, fairness_key=key, channel=channel, message_id=message)
     answer = session.admin.SkipMessage(request, timeout=session.timeout_s)
-    session.show(answer, f"{answer.message_id} (offset {answer.offset}) is a dead letter of {queue} now")
+    session.show(
+        answer, f"{answer.message_id} (offset {answer.offset}) is a dead letter of {printable(queue)} now"
+    )
 
 
 def _or_default(by_default: str, **number: float | str | None) -> dict[str, Any]:
@@ -390,5 +392,6 @@ def _set(session: Session, queue: str, key: str, **change: Any) -> None:
         ]
     )
     if not answer.pending:
-        shown += f"\n\nNothing of {key} waits in {queue} just now; 'fila key find {queue}' lists the keys there are"
+        hint = f"Nothing of {key} waits in {queue} just now; 'fila key find {queue}' lists the keys there are"
+        shown += f"\n\n{printable(hint)}"
     session.show(answer, shown)

@@ -8,7 +8,7 @@ import click
 
 from fila_cli.arguments import complete_limit, limits_there
 from fila_cli.limits import BUDGET_TERM, LEARN_TERM, RATE_TERM, RATES_MAX, SLOTS_MAX, limit_of, terms
-from fila_cli.output import Cell, facts, table
+from fila_cli.output import Cell, facts, printable, table
 from fila_cli.session import Group, Session
 from fila_cli.values import MOMENT, Count
 
@@ -146,7 +146,7 @@ def delete(session: Session, name: str) -> None:
     answer = session.admin.DeleteLimit(
         limit_pb2.DeleteLimitRequest(limit_name=name), timeout=session.timeout_s
     )
-    session.show(answer, f"limit {name} deleted")
+    session.show(answer, f"limit {printable(name)} deleted")
 
 
 @limit.command(

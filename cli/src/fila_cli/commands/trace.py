@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 import click
 
+from fila.shell_words import shell_word
 from fila_cli.arguments import channel_option, check_named, queue_argument
 from fila_cli.explanation import whereabouts
 from fila_cli.output import Cell, facts, table
@@ -67,9 +67,9 @@ def _payload(queue: str, channel: str, answer: GetMessageResponse) -> list[tuple
     where = places.get(answer.state)
     if where is None or not answer.offset:
         return []
-    command = f"fila queue peek {shlex.quote(where)} --after {answer.offset - 1} --count 1 -o json"
+    command = f"fila queue peek {shell_word(where)} --after {answer.offset - 1} --count 1 -o json"
     if channel and where == queue:
-        command += f" --channel {shlex.quote(channel)}"
+        command += f" --channel {shell_word(channel)}"
     return [("payload", command)]
 
 

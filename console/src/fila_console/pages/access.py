@@ -3,12 +3,12 @@ take rights."""
 
 from __future__ import annotations
 
-import shlex
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
 from fila.principals import KeyInfo, Permission, Principal
+from fila.shell_words import shell_line
 from fila_console.trouble import Trouble
 from fila_console.visit import Undo, Visit, as_number
 from fila_console.wording import brief, counted, moment
@@ -86,7 +86,7 @@ async def create(visit: Visit) -> Response:
     words = ["fila", "auth", "key", "create", name]
     words += ["--expires", f"{days}d"] if days else []
     words += ["--as-tenant", tenant] if tenant else []
-    return _shown_once(visit, f"The key of {brief(name)}", key, shlex.join(words))
+    return _shown_once(visit, f"The key of {brief(name)}", key, shell_line(words))
 
 
 async def rotate(visit: Visit) -> Response:
@@ -96,7 +96,7 @@ async def rotate(visit: Visit) -> Response:
     words = ["fila", "auth", "key", "rotate", key_id]
     words += ["--overlap", f"{hours}h"]
     ends = f"the old one ends in {counted(hours, 'hour')}" if hours else "the old one has ended"
-    return _shown_once(visit, f"The key in place of {key_id}: {ends}", key, shlex.join(words))
+    return _shown_once(visit, f"The key in place of {key_id}: {ends}", key, shell_line(words))
 
 
 def _shown_once(visit: Visit, text: str, key: str, line: str) -> Response:
@@ -112,7 +112,7 @@ async def revoke(visit: Visit) -> Response:
     key_id = visit.field("key_id")
     await visit.upstream.revoke_key(key_id)
     text = f"{key_id} is revoked: what it holds open ends within a second."
-    return visit.changed(text, line=shlex.join(["fila", "auth", "key", "revoke", key_id]))
+    return visit.changed(text, line=shell_line(["fila", "auth", "key", "revoke", key_id]))
 
 
 async def grant(visit: Visit) -> Response:
@@ -131,6 +131,6 @@ async def grant(visit: Visit) -> Response:
     fields = [("name", name), ("right", right), ("pattern", pattern), ("act", "give" if takes else "take")]
     return visit.changed(
         f"{brief(name)} may {'no more ' if takes else ''}{what}.",
-        line=shlex.join(words),
+        line=shell_line(words),
         undo=Undo(visit.url("access", "grant"), "give it back" if takes else "take it back", fields),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from starlette.responses import Response
 
 from fila.explanation import ChannelConsumers, Forecast, KeyExplanation, KeyHead, KeyPolicyPreview
 from fila.observations import KeyPolicyState
+from fila.shell_words import shell_line
 from fila.watched import SeriesPoint
 from fila_console.addresses import key_path
 from fila_console.cells import Cell, Plot, Row, State, cell, row
@@ -464,7 +464,7 @@ def _line(queue: str, key: str, asked: NewKeyPolicy) -> str:
         acts.append(("committed", "default"))
     if asked.cap_by_default:
         acts.append(("cap", "default"))
-    return " && ".join(shlex.join(["fila", "key", act, queue, key, *value]) for act, *value in acts)
+    return " && ".join(shell_line(["fila", "key", act, queue, key, *value]) for act, *value in acts)
 
 
 def _way_back(visit: Visit, asked: NewKeyPolicy, before: KeyPolicyState | None) -> Undo:

@@ -4,12 +4,12 @@ shell."""
 from __future__ import annotations
 
 import asyncio
-import shlex
 from typing import Literal
 
 from starlette.responses import Response
 
 from fila.answers import ChannelInfo
+from fila.shell_words import shell_line
 from fila_console.trouble import Trouble, unless_refused
 from fila_console.visit import Undo, Visit, as_decimal, as_number, headers_of
 from fila_console.wording import brief, count, counted, named
@@ -37,8 +37,8 @@ async def page(visit: Visit) -> Response:
         starts=STARTS,
         locked=locked,
         no_sending=no_sending,
-        purge_line=shlex.join(["fila", "queue", "purge", queue]),
-        delete_line=shlex.join(["fila", "queue", "delete", queue]),
+        purge_line=shell_line(["fila", "queue", "purge", queue]),
+        delete_line=shell_line(["fila", "queue", "delete", queue]),
         payload_max=PAYLOAD_CHARACTERS_MAX,
     )
 
@@ -46,9 +46,9 @@ async def page(visit: Visit) -> Response:
 def _channel_lines(queue: str, channel: ChannelInfo) -> tuple[str, str, str]:
     """What deletes it, what purges it, and what pauses or resumes it, from a shell."""
     return (
-        shlex.join(["fila", "channel", "delete", queue, channel.name]),
-        shlex.join(["fila", "queue", "purge", queue, "--channel", channel.name]),
-        shlex.join(["fila", "channel", "resume" if channel.pause else "pause", queue, channel.name]),
+        shell_line(["fila", "channel", "delete", queue, channel.name]),
+        shell_line(["fila", "queue", "purge", queue, "--channel", channel.name]),
+        shell_line(["fila", "channel", "resume" if channel.pause else "pause", queue, channel.name]),
     )
 
 
@@ -89,7 +89,7 @@ async def publish(visit: Visit) -> Response:
         queue=queue,
         message_id=str(sent),
         # The command takes such a payload for an option, or for a file.
-        line="" if payload.startswith(("-", "@")) else shlex.join(words),
+        line="" if payload.startswith(("-", "@")) else shell_line(words),
     )
 
 
@@ -103,7 +103,7 @@ async def purge(visit: Visit) -> Response:
     words += ["--key", key] if key else []
     of = f" of {named(key)}" if key else ""
     where = f"{queue} / {channel}" if channel else queue
-    return visit.changed(f"{counted(purged, 'message')}{of} dropped from {where}.", line=shlex.join(words))
+    return visit.changed(f"{counted(purged, 'message')}{of} dropped from {where}.", line=shell_line(words))
 
 
 async def delete(visit: Visit) -> Response:
@@ -130,7 +130,7 @@ async def create_channel(visit: Visit) -> Response:
     words += ["--expires-after-idle", f"{idle}s"] if idle else []
     return visit.changed(
         f"{brief(channel)} is made; the first message that it sees is at offset {count(first)}.",
-        line=shlex.join(words),
+        line=shell_line(words),
     )
 
 
@@ -140,7 +140,7 @@ async def delete_channel(visit: Visit) -> Response:
     queue, channel = visit.path("queue"), visit.field("channel")
     await visit.upstream.delete_channel(queue, channel)
     return visit.changed(
-        f"{brief(channel)} is deleted.", line=shlex.join(["fila", "channel", "delete", queue, channel])
+        f"{brief(channel)} is deleted.", line=shell_line(["fila", "channel", "delete", queue, channel])
     )
 
 
@@ -159,7 +159,7 @@ async def pause_channel(visit: Visit) -> Response:
     label, other = ("resume it", "no") if is_paused else ("pause it", "yes")
     return visit.changed(
         text,
-        line=shlex.join(["fila", "channel", "pause" if is_paused else "resume", queue, channel, *why]),
+        line=shell_line(["fila", "channel", "pause" if is_paused else "resume", queue, channel, *why]),
         undo=Undo(
             visit.url("queues", queue, "channels", "pause"), label, [("channel", channel), ("paused", other)]
         ),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from typing import NamedTuple
 
 from starlette.responses import Response
 
 from fila.schedules import Schedule, ScheduleOptions, ScheduleSettings
+from fila.shell_words import shell_line, shell_word
 from fila_console.trouble import Trouble
 from fila_console.visit import Visit, as_decimal, headers_of
 from fila_console.wording import brief, count, counted, moment, pause_said
@@ -88,7 +88,7 @@ def _seconds(milliseconds: int) -> str:
 
 def _line(act: str, name: str, queue: str, *more: str) -> str:
     """What does the same from a shell."""
-    return shlex.join(["fila", "schedule", act, name, "--queue", queue, *more])
+    return shell_line(["fila", "schedule", act, name, "--queue", queue, *more])
 
 
 def _asked(field: Callable[[str], str]) -> ScheduleOptions:
@@ -135,7 +135,7 @@ async def preview(visit: Visit) -> Response:
         more += ["--ttl", f"{asked['ttl_ms']}ms"]
     if asked["missed"] != "one":
         more += ["--missed", asked["missed"]]
-    piped = f"printf %s {shlex.quote(payload)} | " if is_mistaken else ""
+    piped = f"printf %s {shell_word(payload)} | " if is_mistaken else ""
     return visit.done(piped + _line("create", name, queue, *more))
 
 
