@@ -94,6 +94,20 @@ def test_a_key_that_who_produces_alone_names_is_refused_whether_it_is_there_or_n
         assert sentence.startswith("consume or manage or view:")
 
 
+def test_who_may_only_take_back_is_shown_what_any_right_shows_and_no_channel(shown: Guarded):
+    client = shown.make_key("only-cancels", f"cancel {QUEUE}")
+    stats = client.admin.GetStats(admin_pb2.GetStatsRequest(queue=QUEUE))
+    (listed,) = client.admin.ListQueues(admin_pb2.ListQueuesRequest()).queues
+    full = shown.admin.admin.GetStats(admin_pb2.GetStatsRequest(queue=QUEUE))
+
+    assert (listed.name, stats.depth, stats.enqueued_total) == (QUEUE, full.depth, full.enqueued_total)
+    assert stats.active_fairness_keys == full.active_fairness_keys > 0
+    assert (len(stats.channels), len(full.channels)) == (0, 1)
+    assert (list(stats.per_key_stats), list(stats.per_throttle_stats)) == ([], [])
+    code, _, _ = refusal(lambda: client.admin.ListChannels(admin_pb2.ListChannelsRequest(queue=QUEUE)))
+    assert code == "PERMISSION_DENIED"
+
+
 @pytest.mark.parametrize("right", ["consume", "manage", "view"])
 def test_the_other_rights_show_keys_and_buckets(shown: Guarded, right: str):
     client = shown.make_key(f"shown-{right}", f"{right} {QUEUE}")

@@ -86,6 +86,8 @@ def test_a_limit_that_learns_is_set_in_one_line(fila, broker: FakeBroker):
         (("x", "--budget", "5/month"), "Write it like 500/day or 100/12h; what may go each second is a rate"),
         (("x", "--slots", "1000000001"), "is no whole number from 0 to 1000000000"),
         (("x", "--budget", "5/month"), "month"),
+        (("c",), "give a part: --rate, --slots or --budget; 'fila limit delete NAME' takes a limit away"),
+        (("c", "--slots", "0"), "give a part"),
         (("x", "--budget-from", "2026-01-01T00:00:00Z"), "needs a budget"),
         (("x", *("--rate 1/s " * 5).split()), "up to 4 rates, got 5"),
     ],
@@ -139,6 +141,13 @@ def test_delete_and_reset(fila, broker: FakeBroker):
         "tenant:acme",
         1200,
     )
+
+
+def test_what_many_throttle_keys_spent_is_not_set_at_once(fila, broker: FakeBroker):
+    ran = fila("limit", "reset", "tenant:*", "--spent", "5")
+
+    assert (ran.code, broker.asked) == (2, [])
+    assert "each has a budget of its own: name one of them, as tenant:acme" in ran.err
 
 
 FILE = """

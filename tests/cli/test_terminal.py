@@ -173,6 +173,15 @@ def test_no_means_that_nothing_was_changed(fila, broker: FakeBroker, monkeypatch
             "--weight must be at most 1000 keys, got 1001",
         ),
         ("queue must not be empty", "queue must not be empty"),
+        ("options.dedup_key: at most 128 bytes of UTF-8", "--dedup-key: at most 128 bytes of UTF-8"),
+        (
+            "payload: at most 1048576 bytes; store it elsewhere",
+            "the payload: at most 1048576 bytes; store it elsewhere",
+        ),
+        (
+            "limit must have rates; DeleteLimit takes it away",
+            "limit must have rates; 'fila limit delete' takes it away",
+        ),
     ],
 )
 def test_a_bound_is_told_in_the_words_of_the_flag(told, said):

@@ -108,11 +108,14 @@ def test_a_bucket_of_a_queue_leads_to_its_limit_only_who_may_see_that(keyed):
         until(is_told)
         return told
 
-    assert f'href="{address}"' in shown(keyed.admin_key)
+    menu = f'<a href="{LIMITS}">Limits</a>'
+    assert f'href="{address}"' in (told := shown(keyed.admin_key))
+    assert menu in told
     assert keyed.console.get(address).status == 200
     told = shown(looker)
     assert "limits?key=" not in told
     assert "Limits are for admins to see" in told
+    assert menu not in told
     assert keyed.console.get(address).status == 403, "where it would have led"
     keyed.console.cookie = ""
     with keyed.client() as client:

@@ -305,6 +305,13 @@ def test_a_tail_that_is_cut_off_the_newest_run_shows_by_a_head_that_somebody_kep
     assert verified(history, "--head", chain.entry_hash(newest[0]))[0] == 0
 
 
+@pytest.mark.parametrize("head", ["zzz", "5f1c", "g" * 64, "0" * 65])
+def test_what_is_no_head_is_no_sign_that_a_history_was_changed(history: Path, head: str):
+    code, said = verified(history, "--head", head)
+    assert (code, "changed" in said) == (2, False)
+    assert "is no head: give all 64 digits" in said
+
+
 def test_what_retention_removed_is_no_cut_and_what_somebody_cut_behind_it_is(history: Path):
     files = RunFiles(history, "20260302T160000-cccccc", sample=1)
     rows = {columns.CHANGES: columns.SCHEMAS[columns.CHANGES].empty_table()}

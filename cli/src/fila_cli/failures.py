@@ -122,6 +122,7 @@ _ARGUMENT_BY_FIELD = {"message_id": "the ID", "offset": "OFFSET", "id": "the ID"
 _COMMAND_BY_RPC = {
     "CreateChannel": "'fila channel create'",
     "DeleteChannel": "'fila channel delete'",
+    "DeleteLimit": "'fila limit delete'",
     "ListChannels": "'fila channel list'",
     "ListConfig": "'fila config list'",
     "ListOperations": "'fila operation list'",
@@ -160,6 +161,8 @@ def _without_field(field: str, rest: str) -> str:
     if not named:
         return ""
     rest = _BOTH_UNITS.sub(r"\1\2", rest).replace("or give lease_id", "or give --lease")
+    if rest.startswith("at most "):
+        return f"{named}: {rest}"
     return f"{named} {rest}" if rest.startswith("must ") else rest
 
 

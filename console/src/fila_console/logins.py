@@ -29,6 +29,8 @@ class Login:
     """By the broker's name."""
     names: dict[str, str] = field(default_factory=dict)
     """The principal's name, by the broker's."""
+    without_limits: set[str] = field(default_factory=set)
+    """Brokers whose limits the key may not see, as they said last: their menus do not offer what would be refused."""
 
     def has_token(self, token: str) -> bool:
         """Whether `token` is this login's."""
@@ -55,6 +57,7 @@ class Logins:
         if before is not None:
             login.keys |= before.keys
             login.names |= before.names
+            login.without_limits |= before.without_limits
             self.end(cookie)
         login.keys[broker] = key
         login.names[broker] = name

@@ -173,7 +173,11 @@ class Visit:
         """Why this visitor changes nothing here, as a sentence; empty for who has the right, or is an admin."""
         if self.console.settings.read_only:
             return READ_ONLY
-        if self.is_open or may(await self.upstream.who(), right.split(" or "), queue):
+        if self.is_open:
+            return ""
+        identity = await self.upstream.who()
+        remember_rights(self.login, self.broker.name, identity)
+        if may(identity, right.split(" or "), queue):
             return ""
         where = f" on {queue}" if queue else ""
         return f"Your key may look at this and not change it: that needs the right to {right}{where}."
@@ -190,6 +194,7 @@ class Visit:
             "csrf": self.login.csrf,
             "who": self.login.names.get(self.broker.name, ""),
             "is_open": self.is_open,
+            "sees_limits": self.broker.name not in self.login.without_limits,
             "locked": READ_ONLY if settings.read_only else "",
             "queue": "",
             "key": "",
@@ -271,6 +276,14 @@ def fields_of(body: bytes) -> dict[str, list[str]]:
         # Browsers send each newline as two characters.
         found.setdefault(name, []).append(value.replace("\r\n", "\n"))
     return found
+
+
+def remember_rights(login: Login, broker: str, identity: Identity) -> None:
+    """Keep what the menu goes by: limits are for admins, and a tenant sees those that its own messages meet."""
+    if identity.tenant or may(identity, (), ""):
+        login.without_limits.discard(broker)
+    else:
+        login.without_limits.add(broker)
 
 
 async def visit_of(console: Console, request: Request) -> Visit | RedirectResponse:

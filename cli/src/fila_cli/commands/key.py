@@ -190,6 +190,7 @@ def cap(session: Session, queue: str, key: str, max_in_flight: int | str) -> Non
 @click.pass_obj
 def rate(session: Session, queue: str, key: str, rate_per_second: float | str, burst: float | None) -> None:
     """Deliver at most RATE of a key's messages a second, over all channels; 0 for none, 'default' for the queue's."""
+    _check_burst(rate_per_second, burst)
     _set(session, queue, key, burst=burst, **_or_default("rate_by_default", rate_per_second=rate_per_second))
 
 
@@ -252,6 +253,7 @@ def preview(session: Session, /, queue: str, key: str, channel: str, **change: A
     """
     from fila.v1 import admin_pb2
 
+    _check_burst(change["rate_per_second"], change["burst"])
     if all(value is None for value in change.values()):
         raise click.UsageError("name a change: --weight, --cap, --rate, --committed, --pause or --resume")
     for name, by_default in (
@@ -368,6 +370,13 @@ def skip(session: Session, queue: str, key: str, channel: str, message: str, *, 
     session.show(
         answer, f"{answer.message_id} (offset {answer.offset}) is a dead letter of {printable(queue)} now"
     )
+
+
+def _check_burst(rate: float | str | None, burst: float | None) -> None:
+    if rate == DEFAULT and burst is not None:
+        raise click.UsageError(
+            "--burst goes with a rate of the key's own: the queue's default has a burst, too"
+        )
 
 
 def _or_default(by_default: str, **number: float | str | None) -> dict[str, Any]:

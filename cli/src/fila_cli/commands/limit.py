@@ -76,6 +76,10 @@ def set_(session: Session, /, name: str, rates: tuple[Any, ...], **parts: Any) -
     if len(rates) > RATES_MAX:
         raise click.UsageError(f"a limit has up to {RATES_MAX} rates, got {len(rates)}")
     wanted = limit_of(name, rates=rates, **parts)
+    if not (wanted.rates or wanted.max_in_flight or wanted.HasField("budget")):
+        raise click.UsageError(
+            "give a part: --rate, --slots or --budget; 'fila limit delete NAME' takes a limit away"
+        )
     answer = session.admin.SetLimit(limit_pb2.SetLimitRequest(limit=wanted), timeout=session.timeout_s)
     session.show(answer, facts([("limit", answer.limit.name or name), *_terms(answer.limit)]))
 
@@ -164,6 +168,11 @@ def reset(session: Session, key: str, spent: float) -> None:
     """Say what of its budget throttle key KEY has spent in this period: after a payment, or a restored backup."""
     from fila.v1 import limit_pb2
 
+    if key.endswith("*"):
+        raise click.UsageError(
+            f"{key} limits each throttle key that begins so, and each has a budget of its own: name one of them, "
+            f"as {key.removesuffix('*')}acme"
+        )
     request = limit_pb2.ResetLimitRequest(throttle_key=key, spent=spent)
     answer = session.admin.ResetLimit(request, timeout=session.timeout_s)
     session.show(answer, facts(_state(answer.limit)))

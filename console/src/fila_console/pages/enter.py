@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from fila_console.trouble import Trouble
-from fila_console.visit import Console, fields_of, may_enter_without_key
+from fila_console.visit import Console, fields_of, may_enter_without_key, remember_rights
 
 KEY_CHARACTERS_MAX = 512
 
@@ -49,7 +49,7 @@ def entered(console: Console) -> Endpoint:
             return _form(console, broker.name, after, "That is no key: it looks like fila_ID_SECRET.", 400)
         await may_enter_without_key(console, broker)
         try:
-            name = (await console.whose(broker, key)).principal
+            identity = await console.whose(broker, key)
         except Trouble as trouble:
             text = (
                 "The broker does not know this key."
@@ -57,7 +57,10 @@ def entered(console: Console) -> Endpoint:
                 else f"{trouble.title}. {trouble.advice}"
             )
             return _form(console, broker.name, after, text, 401 if trouble.logs_out else trouble.status)
-        value = console.logins.begin(broker.name, key, name, request.cookies.get(console.cookie(request), ""))
+        cookie = request.cookies.get(console.cookie(request), "")
+        value = console.logins.begin(broker.name, key, identity.principal, cookie)
+        if (login := console.logins.of(value)) is not None:
+            remember_rights(login, broker.name, identity)
         answer = RedirectResponse(_safe(after, broker.name), 303)
         answer.set_cookie(
             console.cookie(request),

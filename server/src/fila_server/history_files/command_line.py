@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from fila_server.history_files import verifying
     from fila_server.history_files.evidence import Evidence
 
+_HEAD = re.compile("[0-9a-f]{64}", re.ASCII)
 EXIT_DIFFERS = 3
 """Something was changed, or does not follow from what was taken in."""
 
@@ -53,6 +55,10 @@ def verify(directory: Path, head: str, against: str, public_keys: tuple[Path, ..
     Example:
       fila-server history verify /var/lib/fila/history
     """
+    if head and not _HEAD.fullmatch(head):
+        raise click.UsageError(
+            f"--head: {head[:64]!a} is no head: give all 64 digits, 0-9 and a-f, as 'fila history status' has them"
+        )
     try:
         from fila_server.history_files import chain, evidence, signing, upkeep
 
