@@ -86,6 +86,21 @@ def test_a_file_that_cannot_be_read_is_bad_usage_and_enqueues_nothing(fila, brok
     assert broker.asked == []
 
 
+def test_why_a_line_was_refused_is_told_in_the_words_that_were_typed(fila, broker: FakeBroker):
+    refused = messages_pb2.ItemStatus(
+        code=8, message="options.fairness_key: at most 256 bytes of UTF-8\x1b[2J"
+    )
+    broker.answers["EnqueueBatch"] = service_pb2.EnqueueBatchResponse(
+        results=[service_pb2.EnqueueResult(error=refused)]
+    )
+
+    ran = fila("enqueue", "orders", "--lines", "--key", "x", stdin=b"one\n")
+
+    assert (
+        ran.err == "fila: 1 line was refused, the first: line 1: --key: at most 256 bytes of UTF-8\\x1b[2J\n"
+    )
+
+
 def test_enqueue_lines_makes_one_message_of_each_and_reports_the_refused(fila, broker: FakeBroker):
     broker.answers["EnqueueBatch"] = service_pb2.EnqueueBatchResponse(
         results=[
@@ -101,7 +116,7 @@ def test_enqueue_lines_makes_one_message_of_each_and_reports_the_refused(fila, b
     assert ran == (
         1,
         "2 messages enqueued, offsets 4 to 5\n",
-        "fila: 1 line was refused, the first: line 2: payload is too long\n",
+        "fila: 1 line was refused, the first: line 2: the payload is too long\n",
     )
 
 

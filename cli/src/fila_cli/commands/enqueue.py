@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from fila_cli.arguments import check_key, queue_argument
+from fila_cli.failures import in_words_of_flags
 from fila_cli.moments import shown
-from fila_cli.output import Format, as_json, as_yaml, counted
+from fila_cli.output import Format, as_json, as_yaml, counted, printable
 from fila_cli.progress import Progress
 from fila_cli.session import Command, Session, Stopped
 from fila_cli.values import DURATION, MOMENT_AHEAD, PAIR, PAYLOAD
@@ -176,7 +177,8 @@ def _enqueue_lines(
                 for number, result in enumerate(answer.results, start=stored + refused + 1):
                     if result.error.code:
                         refused += 1
-                        first_refusal = first_refusal or f"line {number}: {result.error.message}"
+                        why = in_words_of_flags(result.error.message)
+                        first_refusal = first_refusal or f"line {number}: {printable(why)}"
                     else:
                         stored += 1
                         lowest, highest = min(lowest, result.offset), max(highest, result.offset)
