@@ -116,7 +116,8 @@ class Account:
         self.spent[key, begins_ms // PERIOD_MS] += 1
         spent = self.spent[key, begins_ms // PERIOD_MS]
         if live > SLOTS:
-            self.above.append(f"{live} of {key} in flight at {begins_ms} or after")
+            leases = {number: lease for number, lease in held.items() if lease[1] > begins_ms}
+            self.above.append(f"{live} of {key} in flight at {begins_ms} or after: {leases}")
         if spent > BUDGET:
             self.above.append(f"{spent} of {key} in period {begins_ms // PERIOD_MS}")
         self.full += live == SLOTS

@@ -120,14 +120,15 @@ def _what(mode: int) -> str:
 
 def _open_once(compiled_engine: Callable[..., CompiledEngine], settings: Config) -> CompiledEngine:
     data_dir = settings.server.data_dir
-    started_ns = time.monotonic_ns()
+    # What is recovered lasts until a moment of the wall clock. Read later than the other clock, it would end too early.
+    wall_ns, started_ns = time.time_ns(), time.monotonic_ns()
     try:
         with _reported_while_it_lasts(data_dir):
             engine = compiled_engine(
                 data_dir,
                 settings.engine_settings(),
                 mono_ns=started_ns,
-                wall_ns=time.time_ns(),
+                wall_ns=wall_ns,
                 seed=int.from_bytes(os.urandom(8)) >> 1,
             )
     except errors.StartError:

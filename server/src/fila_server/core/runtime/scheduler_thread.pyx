@@ -123,13 +123,15 @@ cdef class Engine(CoreEngine):
         watch_start(watch)
 
     def _schedule(self):
-        cdef int64_t next_ns, now_ns, wait_ns
+        cdef int64_t next_ns, now_ns, wait_ns, wall_ms
         cdef uint64_t wanted = 0
         with nogil:
             fila_exact_timers()
             while not fila_seq_load(&self.stopping_threads):
+                # Read in this order, nothing ends before the moment that was told, wherever the thread is held up.
+                wall_ms = fila_now(CLOCK_REALTIME) // 1000000
                 now_ns = fila_now(CLOCK_MONOTONIC)
-                next_ns = run_pass(self.core, now_ns, fila_now(CLOCK_REALTIME) // 1000000)
+                next_ns = run_pass(self.core, now_ns, wall_ms)
                 if (
                     atomic_load(&self.core.shared.wanted) != wanted
                     or failure_is_reported(self.core.shared.failure)    # by a thread that cannot wake it
