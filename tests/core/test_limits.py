@@ -339,6 +339,44 @@ def test_who_waits_for_the_budget_of_a_limit_keeps_no_slot_of_it(engine: DrivenE
     assert went(engine) == 1
 
 
+@pytest.mark.parametrize("when", ["before its turn", "while it is kept"])
+@pytest.mark.parametrize("how", ["its budget is spent", "its rate is 0"])
+def test_no_slot_is_kept_for_one_that_needs_more_of_another_limit_than_a_slot(
+    how: str, when: str, engine: DrivenEngine
+) -> None:
+    """Until the next period, or until somebody changes the rate, it would stand idle."""
+
+    def stop() -> None:
+        if how == "its rate is 0":
+            put(engine, "other", max_in_flight=1, rates=[rate(0)], budget=spends)
+            return
+        reset = pb.ResetLimitRequest(throttle_key="other", spent=3)
+        engine.call(commands.RESET_LIMIT, reset, pb.ResetLimitResponse)
+
+    spends = budget(3, period_ms=3_600_000, anchor_ms=engine.wall_ms)
+    put(engine, "b", max_in_flight=1)
+    put(engine, "other", max_in_flight=1, rates=[rate(0.001)], budget=spends)
+    send(engine, 1, key="b", k="single")
+    send(engine, 1, key="other", k="others")
+    held = {message.metadata.fairness_key: message for message in engine.lease("q", most=10)}
+    assert set(held) == {"single", "others"}
+    send(engine, 1, key="b", u="other", k="both")
+    assert went(engine) == 0
+    if when == "before its turn":
+        stop()
+    engine.ack("q", [held["single"]])
+    assert went(engine) == 0
+    if when == "while it is kept":
+        assert state(engine, "b").in_flight == 1, "it waits for a slot alone"
+        stop()
+        engine.ack("q", [held["others"]])
+        assert went(engine) == 0
+
+    assert state(engine, "b").in_flight == 0
+    send(engine, 1, key="b", k="single")
+    assert went(engine) == 1
+
+
 def cancelled(engine: DrivenEngine) -> None:
     dear, *_ = (message for message in peeked(engine) if message.metadata.fairness_key == "dear")
     request = service.CancelMessagesRequest(queue="q", message_ids=[dear.id])

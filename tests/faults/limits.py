@@ -135,6 +135,20 @@ LIMITS = (
         ("core/test_limits.py", SIMULATED),
     ),
     Fault(
+        "a-slot-is-kept-for-a-limit-that-stands-still",
+        "scheduling/keeping.pyx",
+        "    return _has_slots(key) and not parts_stand_still(core, key, cost)\n",
+        "    return _has_slots(key)\n",
+        ("core/test_limits.py",),
+    ),
+    Fault(
+        "who-keeps-a-slot-in-vain-goes-on-keeping-it",
+        "scheduling/tokens.pyx",
+        "        subqueue_keeps_nothing(core, keeper)    # it wakes this one, too\n        return\n",
+        "        pass\n",
+        ("core/test_limits.py",),
+    ),
+    Fault(
         "a-delivery-that-was-never-written-gives-back-twice",
         "scheduling/tokens.pyx",
         "            parts_give_back(bucket, slot_cost(slot))\n",

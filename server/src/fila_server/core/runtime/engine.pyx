@@ -69,8 +69,8 @@ cdef enum:
 HEADERS_KEPT = ("none", "policy", "all")        # in the order of HeadersKept
 
 # Grows when the same inputs lead to other decisions. 2: lines before buckets are rings. 3: no second burst.
-# 4: who needs several limits keeps what it was given of one. 5: a line does not wait for what waits no more.
-DECISION_RULES = 5
+# 4: of one of several limits something is kept, 6: but no slot for long. 5: a line waits for nothing gone.
+DECISION_RULES = 6
 
 _hash_seed = None
 

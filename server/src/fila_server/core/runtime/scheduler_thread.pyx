@@ -128,7 +128,7 @@ cdef class Engine(CoreEngine):
         with nogil:
             fila_exact_timers()
             while not fila_seq_load(&self.stopping_threads):
-                # Read in this order, nothing ends before the moment that was told, wherever the thread is held up.
+                # In this order, nothing ends before the moment that was told, wherever it is held up.
                 wall_ms = fila_now(CLOCK_REALTIME) // 1000000
                 now_ns = fila_now(CLOCK_MONOTONIC)
                 next_ns = run_pass(self.core, now_ns, wall_ms)

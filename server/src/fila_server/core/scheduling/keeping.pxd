@@ -6,9 +6,10 @@ in the broker, the *keeper*, keeps from a limit where its turn came what one mes
 it stands in the line of the next. An older ticket takes the place. A limit may so let one message more go
 than its burst and rate.
 
-A slot is kept, and stands idle, only while the keeper waits for a slot of another limit. Of a budget nothing
-is kept. With one keeper no two wait for each other; and the oldest ticket is served once its turn has come at
-each of its limits.
+A slot is kept, and stands idle, only while the keeper waits for a slot of another limit: not for one
+whose budget is spent, whose rate is 0, or which its provider has closed, for that may last for a day. Of
+a budget nothing is kept. With one keeper no two wait for each other; and the oldest ticket is served once its
+turn has come at each of its limits.
 """
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -33,5 +34,8 @@ cdef void rest_pay(Core* core, Subqueue* sub, uint32_t member, uint64_t cost) no
 # Its message went, or it waits no more: what is still kept comes back. True: something did, so its limits are
 # to be woken.
 cdef bint keep_ends(Core* core, Subqueue* sub) noexcept nogil
+# The keeper, if it waits for this limit and keeps a slot of another one, and no slot of this one would let
+# it go; or NULL.
+cdef Subqueue* keeps_in_vain(Core* core, ThrottleKey* key) noexcept nogil
 # The keeper, if it keeps something of this limit.
 cdef Subqueue* keeper_at(Core* core, ThrottleKey* key) noexcept nogil

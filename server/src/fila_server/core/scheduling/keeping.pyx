@@ -3,7 +3,7 @@
 from fila_server.core.scheduling.following cimport following_takes, key_follows
 from fila_server.core.scheduling.parts cimport (
     Counted, parts_budget_has, parts_have, parts_rates_give_back, parts_rates_settle, parts_rates_take,
-    parts_refill, parts_spend,
+    parts_refill, parts_spend, parts_stand_still,
 )
 from fila_server.core.state.paths cimport slot_cost
 from fila_server.core.state.state cimport Slot
@@ -25,6 +25,30 @@ cdef bint _has(Core* core, ThrottleKey* key, uint64_t cost) noexcept nogil:
     return parts_have(key, cost, before)
 
 
+cdef bint _gives_slots(Core* core, ThrottleKey* key, uint64_t cost) noexcept nogil:
+    """Who waits for it waits for leases to end, and for nothing that may last for a day."""
+    return _has_slots(key) and not parts_stand_still(core, key, cost)
+
+
+cdef bint _keeps_a_slot(Subqueue* sub) noexcept nogil:
+    cdef uint32_t i
+    for i in range(sub.set.count):
+        if is_kept(sub, i) and _has_slots(sub.set.members[i]):
+            return True
+    return False
+
+
+cdef Subqueue* keeps_in_vain(Core* core, ThrottleKey* key) noexcept nogil:
+    cdef Subqueue* keeper = <Subqueue*> core.limit_table.keeper
+    cdef Slot* first
+    if keeper == NULL or keeper.waiter == NULL or keeper.waiter.waiters.bucket != key:
+        return NULL
+    first = <Slot*> fifo_first(&keeper.fifo)
+    if first == NULL or not _keeps_a_slot(keeper) or _gives_slots(core, key, slot_cost(first)):
+        return NULL
+    return keeper
+
+
 cdef Subqueue* keep(Core* core, Subqueue* sub, ThrottleKey* refusing) noexcept nogil:
     cdef Subqueue* keeper = <Subqueue*> core.limit_table.keeper
     cdef ThrottleKey* key = sub.waiter.waiters.bucket
@@ -38,7 +62,10 @@ cdef Subqueue* keep(Core* core, Subqueue* sub, ThrottleKey* refusing) noexcept n
         keep_ends(core, keeper)
     while sub.set.members[i] != key:
         i += 1
-    if is_kept(sub, i) or (_has_slots(key) and not _has_slots(refusing)) or not _has(core, key, cost):
+    if (
+        is_kept(sub, i) or (_has_slots(key) and not _gives_slots(core, refusing, cost))
+        or not _has(core, key, cost)
+    ):
         return keeper
     core.limit_table.keeper = sub
     core.limit_table.cost_then[i] = cost

@@ -39,6 +39,9 @@ cdef void parts_rates_take(ThrottleKey* key, uint64_t cost) noexcept nogil
 cdef void parts_rates_give_back(ThrottleKey* key, uint64_t cost) noexcept nogil
 cdef void parts_rates_settle(ThrottleKey* key, uint64_t taken, uint64_t cost) noexcept nogil  # cost otherwise
 cdef bint parts_budget_has(Core* core, ThrottleKey* key, uint64_t cost) noexcept nogil
+# Slots or none: nothing of that cost goes before its budget's next period, before its provider opens it, or
+# before somebody changes a rate of 0.
+cdef bint parts_stand_still(Core* core, ThrottleKey* key, uint64_t cost) noexcept nogil
 cdef void parts_spend(ThrottleKey* key, uint64_t cost) noexcept nogil
 # Which of them has not enough for a message behind what is counted on: a Part; of several, what lasts
 # longest.

@@ -145,6 +145,19 @@ cdef int64_t parts_due_ns(Core* core, ThrottleKey* key, uint64_t cost, Counted b
     return due_ns
 
 
+cdef bint parts_stand_still(Core* core, ThrottleKey* key, uint64_t cost) noexcept nogil:
+    cdef Counted before
+    cdef uint32_t i
+    before.messages = before.cost = 0
+    parts_refill(core, key)
+    if key_follows(key) and key.parts.learned.open_ns > core.mono_ns:
+        return True
+    for i in range(key.parts.terms.rate_count):
+        if _rate_due_ns(key, i, cost, before) == INT64_MAX:
+            return True
+    return not parts_budget_has(core, key, cost)
+
+
 cdef int parts_holding(Core* core, ThrottleKey* key, uint64_t cost, Counted before) noexcept nogil:
     cdef LimitTerms* terms = &key.parts.terms
     if terms.slots and key.in_flight + before.messages >= <int64_t> terms.slots:

@@ -11,7 +11,7 @@ from fila_server.core.scheduling.allowances cimport rate_limit_refund
 from fila_server.core.scheduling.eligibility cimport flow_again, flow_join
 from fila_server.core.scheduling.following cimport following_takes, key_follows
 from fila_server.core.scheduling.keeping cimport (
-    is_kept, keep, keep_ends, keeper_at, rest_has, rest_pay, ticket_take,
+    is_kept, keep, keep_ends, keeper_at, keeps_in_vain, rest_has, rest_pay, ticket_take,
 )
 from fila_server.core.scheduling.parts cimport (
     Counted, parts_due_ns, parts_give_back, parts_have, parts_refill, parts_take,
@@ -299,7 +299,12 @@ cdef Counted _counted_on(ThrottleKey* bucket) noexcept nogil:
 
 cdef void bucket_wake(Core* core, ThrottleKey* bucket) noexcept nogil:
     cdef int64_t tokens, free_
+    cdef Subqueue* keeper
     if not bucket.limited:
+        return
+    keeper = keeps_in_vain(core, bucket)
+    if keeper != NULL:
+        subqueue_keeps_nothing(core, keeper)    # it wakes this one, too
         return
     if bucket.parts != NULL:
         _wake_parts(core, bucket)
