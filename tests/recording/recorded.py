@@ -146,5 +146,8 @@ def tables_of(engine: RecordedEngine) -> Tables:
 def judged(tables: Tables) -> Judgement:
     """What the slow judge says of a recording."""
     return judging.judgement(
-        tables[columns.INPUTS], tables[columns.DECISIONS], tables.get(columns.CHANGES, [])
+        tables[columns.INPUTS],
+        tables[columns.DECISIONS],
+        tables.get(columns.CHANGES, []),
+        judging.replaced_untold(tables[columns.DECISIONS]),
     )

@@ -79,6 +79,8 @@ DECISION_COLUMNS = pa.schema(
         pa.field("places", _INTS),
         # Of all messages of the run; null in older files, whose messages have 1.
         pa.field("priority", pa.int32()),
+        # Of `enqueued`, whose one message takes the place of this offset; null otherwise, and in older files.
+        pa.field("replaces", pa.int64()),
     ]
 )
 

@@ -16,7 +16,7 @@ GROUP_MAX = 1024
 """Messages that are decided on together at most (core/threads/blocks.pxd)."""
 
 OF_ROW = ("pass", "kind", "queue", "channel", "fairness_key", "consumer")
-OF_ROW_TOO = ("at", "weight", "bucket", "reason", "messages", "priority")
+OF_ROW_TOO = ("at", "weight", "bucket", "reason", "messages", "priority", "replaces")
 OF_MESSAGE = {
     "offsets": "offset",
     "attempts": "attempt",

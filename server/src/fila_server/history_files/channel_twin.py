@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 
 from fila_server.core.structures.reference import DEFERRED, IDLE, ReferenceFlow, ReferenceRing
 
-READY, LEASED, DELAYED, UNKNOWN, OVER = "ready", "leased", "delayed", "unknown", "over"
-"""UNKNOWN: it came or failed, and nothing says yet what becomes of it."""
+READY, LEASED, DELAYED, UNKNOWN, HELD, OVER = "ready", "leased", "delayed", "unknown", "held", "over"
+"""UNKNOWN: it came or failed, and nothing says yet what becomes of it. HELD: it replaces another one, and waits until
+that one gives way or its lease ends."""
 
 PRIORITY_USUAL = 1
 
@@ -45,7 +46,15 @@ class Message:
     """In which it took that place."""
     was_delayed: bool = False
     """It took it by itself, at a moment of that pass which nobody recorded."""
+    behind: Message | None = None
+    """The one that it replaces, as long as that one is there."""
+    successor: Message | None = None
+    """The one that replaces it."""
+    takes_place: bool = True
+    """It has no delay of its own, so it stands where the one before it stood."""
     due_ns: int = 0
+    ended_in: int = -1
+    """The pass in which its last lease ended."""
     is_limited: bool = False
     throttle_keys: tuple[str, ...] = ()
 
@@ -154,6 +163,21 @@ class ChannelTwin:
         self.becomes_ready(message, in_pass, was_delayed=True)
         # Before the others of its key by its priority, it counts from a moment that is not known either.
         flow.is_loose |= flow.is_sure and (was_idle or self.first(flow) is message)
+
+    def succeeds(self, message: Message, before: Message, in_pass: int, *, at_once: bool) -> None:
+        """It is ready where the one that it replaces stood. at_once: now; else in this pass, nobody knows when."""
+        flow = message.flow
+        was_idle = flow.ready == 0
+        message.place, message.since_pass, message.was_delayed = (
+            before.place,
+            before.since_pass,
+            before.was_delayed,
+        )
+        self.becomes_ready(message, in_pass, old_place=True)
+        if message.place == NOWHERE:
+            self.is_unsure(flow)
+        elif not at_once:
+            flow.is_loose |= flow.is_sure and (was_idle or self.first(flow) is message)
 
     def comes_back(self, message: Message, in_pass: int) -> None:
         """A delivery that does not count: back to its place, and what it cost too, up to one grant."""

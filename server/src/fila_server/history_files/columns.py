@@ -68,6 +68,7 @@ SCHEMAS = {
             pa.field("messages", pa.int64()),
             pa.field("places", _INTS),
             pa.field("priority", pa.int32()),
+            pa.field("replaces", pa.int64()),
         ]
     ),
     CHANGES: pa.schema(
@@ -107,7 +108,7 @@ DIFFERENCES = {
 DICTIONARIES = {
     DECISIONS: [
         *("kind", "queue", "channel", "fairness_key", "weight", "consumer", "bucket", "reason", "messages"),
-        "priority",
+        *("priority", "replaces"),
         *("throttle_keys.list.element", "costs.list.element", "attempts.list.element"),
         *("held_ms.list.element", "wait_no_consumer_ms.list.element", "wait_share_ms.list.element"),
         *("wait_throttle_ms.list.element", "wait_delay_ms.list.element", "wait_held_ms.list.element"),
@@ -223,6 +224,7 @@ def _decisions(
             _or_null(_array(pa.int64(), columns, "many", runs)),
             _lists(_INTS, begins, columns["place"]),
             _array(pa.int32(), columns, "priority", runs),
+            _or_null(_array(pa.int64(), columns, "replaces", runs)),
         ],
         schema=SCHEMAS[DECISIONS],
     )

@@ -9,24 +9,35 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from fila_server.history_files.allowances import Allowances
 from fila_server.history_files.channel_twin import (
     DELAYED,
+    HELD,
     LEASED,
     OVER,
-    PRIORITY_USUAL,
     READY,
     UNKNOWN,
     ChannelTwin,
     Flow,
     Message,
 )
+from fila_server.history_files.channels import Channel
 from fila_server.history_files.lines import Line
+from fila_server.history_files.rows import (
+    CAME,
+    ENDED,
+    HAS_NO_ROW_YET,
+    OF_LIMITS,
+    REPLACED,
+    Row,
+    gave_way,
+    what_follows,
+)
 
 NOT_JUDGED = (
     "waits, and how long messages were held (replay compares them)",
@@ -41,35 +52,10 @@ NOT_JUDGED = (
 MESSAGES_PER_DELIVERY_MAX = 512
 DELAYS_TOGETHER_MAX = 512
 """If more delays end in one pass, some may end in the next."""
-ENDED = ("acked", "dead_lettered", "dropped")
-CAME = ("enqueued", "redriven", "rewound")
-OF_LIMITS = ("throttled", "released")
-HAS_NO_ROW_YET = "no row"
-
 NOT_WHOLE = "of queues that were there before the recording"
 MADE_ANEW = "of queues and channels that were deleted, sought or read from the past"
 UNSURE = "of keys that a limit, a cap, a pause or a script may have kept from their turn"
-
-
-class Row(NamedTuple):
-    """A decision about one message. Costs are in thousandths."""
-
-    kind: str
-    queue: str
-    channel: str
-    key: str
-    weight: int
-    consumer: int
-    throttle_keys: tuple[str, ...]
-    offset: int
-    cost: int
-    attempt: int
-    held_ms: int
-    bucket: str = ""
-    """Of `throttled` and `released`: the limit."""
-    messages: int = 1
-    """Of `throttled`: how many began to wait, of which this is the first. Its cost is that of all."""
-    priority: int = PRIORITY_USUAL
+UNTOLD = "of queues in which messages were replaced, in a recording that does not tell by which"
 
 
 @dataclass
@@ -89,30 +75,14 @@ class Judgement:
     """Deliveries whose turn was not judged, by why."""
 
 
-@dataclass(eq=False)
-class Channel:
-    """One channel and what is known of it."""
-
-    queue: str
-    name: str
-    turns: ChannelTwin
-    is_whole: bool
-    """It was made in this recording, so nothing is in it that nobody saw come."""
-    is_blurred: bool = False
-    messages: dict[int, Message] = field(default_factory=dict)
-    delays: list[tuple[int, int, Message]] = field(default_factory=list)
-    lines: dict[str, Line] = field(default_factory=dict)
-    """The keys that wait for a limit, by its name."""
-    last_consumer: int = 0
-    last_count: int = 0
-
-
 class Judge:
     """Takes changes and decisions pass by pass, and says what broke a promise."""
 
     FAULTS_REPORTED = 10
 
-    def __init__(self, quantum: int) -> None:
+    def __init__(self, quantum: int, untold: Collection[str] = ()) -> None:
+        """untold: queues in which messages were replaced, where no row tells by which."""
+        self._untold = untold
         self._quantum = quantum
         self._allowed = Allowances()
         self._channels: dict[tuple[str, str], Channel] = {}
@@ -121,6 +91,8 @@ class Judge:
         self._room: dict[int, int] = {}
         self._held: Counter[int] = Counter()
         self._keys_changed: set[tuple[str, str]] = set()
+        self._later: dict[tuple[str, str], set[int]] = defaultdict(set)
+        """Offsets of messages that get a delay in this pass, by channel."""
         self._pass = 0
         self._now_ns = 0
         self.found = Judgement()
@@ -139,18 +111,25 @@ class Judge:
         self._keys_changed.clear()
         for change in changes:
             self._changed(change)
-        follows = _what_follows(rows)
+        follows = what_follows(rows)
+        self._later.clear()
+        for row in rows:
+            if row.kind == "delayed":
+                self._later[row.queue, row.channel].add(row.offset)
+        self._arrivals_end(number - 2, number - 1)
         self._delays_end(number - 1, before_ns)
         delays_ended = False
         delivered: dict[int, int] = {}
         for row, following in zip(rows, follows, strict=True):
             if row.kind == "delivered":
                 if not delays_ended:
+                    self._arrivals_end(number, number)
                     self._delays_end(number, self._now_ns)
                     delays_ended = True
                 delivered[row.consumer] = delivered.get(row.consumer, 0) + 1
             self._decided(row, following)
         if not delays_ended:
+            self._arrivals_end(number - 1, number)
             self._delays_end(number, self._now_ns)
         self._deliveries_end(delivered)
 
@@ -331,9 +310,24 @@ class Judge:
             return
         message = self._message(channel, row)
         self._look_at_the_weight(channel, message.flow, row)
-        if following != "delayed" and following not in ENDED:
+        if row.replaces:
+            channel.replaces(message, row.replaces, self._pass)
+        elif following != "delayed" and following not in ENDED:
             self._look_at_limits(message)
             channel.turns.becomes_ready(message, self._pass)
+
+    def _arrivals_end(self, came_until: int, in_pass: int) -> None:
+        for channel in self._channels.values():
+            for message in channel.arrived(came_until, self._later[channel.queue, channel.name]):
+                self._look_at_limits(message)
+                channel.turns.delay_ends(message, in_pass)
+
+    def _gave_way(self, channel: Channel, before: Message, was: str, *, replaced: bool) -> None:
+        message = channel.gave_way(before, self._later[channel.queue, channel.name], replaced=replaced)
+        if message is not None:
+            self._look_at_limits(message)
+            is_strict = self._settings.get(channel.queue, {}).get("key_order") == "KEY_ORDER_STRICT"
+            channel.stands(message, before, was, self._pass, is_strict=is_strict)
 
     def _look_at_limits(self, message: Message) -> None:
         message.is_limited = self._allowed.is_limited(message.throttle_keys)
@@ -359,6 +353,10 @@ class Judge:
             return
         if channel.is_whole and message.failures != row.attempt:
             self._fault(row, f"it failed {message.failures} times, and counted as {row.attempt}")
+        if message.state == HELD and message.behind is not None and message.behind.state == LEASED:
+            self._fault(row, f"offset {message.behind.offset}, which it replaces, is leased")
+        if message.state == READY and message.successor is not None:
+            self._fault(row, f"offset {message.successor.offset} had replaced it")
         if message.state == DELAYED:
             self._fault(row, f"it is delayed for {(message.due_ns - self._now_ns) / 1e6:.0f} ms more")
         settings = self._settings.get(channel.queue, {})
@@ -384,6 +382,8 @@ class Judge:
         said = channel.turns.goes(message)
         if not channel.is_whole:
             self.found.not_judged[NOT_WHOLE] += 1
+        elif channel.queue in self._untold:
+            self.found.not_judged[UNTOLD] += 1
         elif said is None:
             self.found.not_judged[UNSURE] += 1
         else:
@@ -393,7 +393,8 @@ class Judge:
 
     def _delayed(self, channel: Channel, message: Message, row: Row) -> None:
         """The message came, or failed, in the row before."""
-        if message.state == UNKNOWN:
+        if message.state in (UNKNOWN, HELD):
+            message.takes_place = False
             channel.turns.is_known(message, DELAYED)
             message.due_ns = self._now_ns + row.held_ms * 1_000_000
             heapq.heappush(channel.delays, (message.due_ns, message.offset, message))
@@ -406,6 +407,9 @@ class Judge:
                 if message.state != DELAYED or message.due_ns != due_ns:
                     continue
                 ended += 1
+                if message.behind is not None:
+                    channel.turns.is_known(message, HELD)
+                    continue
                 self._look_at_limits(message)
                 channel.turns.delay_ends(message, in_pass)
                 if ended > DELAYS_TOGETHER_MAX:
@@ -418,7 +422,8 @@ class Judge:
             return
         self._lease_ends(channel, message, row, back=row.kind == "returned")
         message.failures += row.kind != "returned"
-        if row.kind == "returned" and following not in ENDED:
+        message.ended_in = self._pass
+        if row.kind == "returned" and following not in (*ENDED, REPLACED):
             self._look_at_limits(message)
             channel.turns.comes_back(message, self._pass)
             return
@@ -426,6 +431,8 @@ class Judge:
         if row.kind == "returned" or following == HAS_NO_ROW_YET:
             # What it cost may have come back; it may be ready at once, or a script is asked.
             channel.turns.is_unsure(message.flow)
+        if message.successor is not None and following == HAS_NO_ROW_YET:  # it becomes a dead letter
+            self._gave_way(channel, message, LEASED, replaced=False)
 
     def _lease_ends(self, channel: Channel, message: Message, row: Row, *, back: bool) -> None:
         self._held[row.consumer] -= 1
@@ -435,13 +442,19 @@ class Judge:
     def _is_over(self, channel: Channel, message: Message, row: Row) -> None:
         if row.kind == "acked" and message.state != LEASED:
             self._fault(row, "it was acked, and nobody had it")
-        if message.state == READY:
+        was = message.state
+        if was == READY:
             channel.turns.leaves(message)
         else:
-            if message.state == LEASED:
+            if was == LEASED:
                 self._lease_ends(channel, message, row, back=False)
             channel.turns.is_known(message, OVER)
         del channel.messages[row.offset]
+        if message.successor is not None:
+            was = LEASED if message.ended_in == self._pass else was
+            self._gave_way(channel, message, was, replaced=gave_way(row))
+        if message.behind is not None and message.behind.successor is message:
+            message.behind.successor = None  # it was taken back, and that one goes on
 
     def _blur(self, channel: Channel) -> None:
         """Messages of before and after have the same names from here on. Nobody tells how what was leased ends, so it
@@ -453,6 +466,7 @@ class Judge:
                 self._allowed.ended(at, message.throttle_keys, message.cost, back=True)
         channel.messages.clear()
         channel.delays.clear()
+        channel.arriving.clear()
         channel.lines.clear()
 
     # --- the end of a pass ---------------------------------------------------------------------
@@ -476,17 +490,3 @@ class Judge:
                 f"{row.kind} of {row.queue}/{row.channel} key {row.key!r} offset {row.offset} in pass {self._pass}: "
                 f"{said}"
             )
-
-
-def _what_follows(rows: list[Row]) -> list[str]:
-    """The kind of each row's next one about the same message in this pass."""
-    newest: dict[tuple[str, str, int], str] = {}
-    found = []
-    for row in reversed(rows):
-        if row.kind in OF_LIMITS:
-            found.append("")
-            continue
-        at = (row.queue, row.channel, row.offset)
-        found.append(newest.get(at, HAS_NO_ROW_YET))
-        newest[at] = row.kind
-    return found[::-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fila_server.history_files.alike import BETWEEN_KEYS, flat
-from fila_server.history_files.judge import NOT_JUDGED, Judge, Judgement, Row
+from fila_server.history_files.judge import NOT_JUDGED, Judge, Judgement
+from fila_server.history_files.rows import REPLACED, Row
 from fila_server.history_files.segments import Entry, FileUnreadable, Segment, segments, tables
 
 KEPT, BROKEN, UNREAD = "promises kept", "promise broken", "not judged"
@@ -64,7 +65,10 @@ def judge(segment: Segment) -> Judged:
     """Judge what one start recorded, up to its first gap."""
     try:
         found = judgement(
-            *(tables(segment, files) for files in (segment.inputs, segment.decisions, segment.changes))
+            tables(segment, segment.inputs),
+            tables(segment, segment.decisions),
+            tables(segment, segment.changes),
+            replaced_untold(tables(segment, segment.decisions)),
         )
     except (FileUnreadable, Unjudged) as why:
         return Judged(segment.run, UNREAD, said=str(why))
@@ -72,9 +76,13 @@ def judge(segment: Segment) -> Judged:
 
 
 def judgement(
-    inputs: Iterable[pa.Table], decisions: Iterable[pa.Table], changes: Iterable[pa.Table]
+    inputs: Iterable[pa.Table],
+    decisions: Iterable[pa.Table],
+    changes: Iterable[pa.Table],
+    untold: Collection[str] = (),
 ) -> Judgement:
-    """Judge a recording from its beginning: of its inputs only the settings and the clocks are read.
+    """Judge a recording from its beginning: of its inputs only the settings and the clocks are read. untold: see
+    replaced_untold.
 
     Raises Unjudged.
     """
@@ -84,7 +92,7 @@ def judgement(
         raise Unjudged("its beginning is gone, so nobody knows what was waiting")
     if int(head.get("sample", 1)) != 1:
         raise Unjudged("one message in several was recorded (history.sample)")
-    judge = Judge(int(head.get("settings", {}).get("scheduler.quantum", QUANTUM)))
+    judge = Judge(int(head.get("settings", {}).get("scheduler.quantum", QUANTUM)), untold)
     changed, decided = _ByPass(_changes(changes)), _ByPass(_rows(decisions))
     clock, before_ns, now_ns = 0, 0, 0
     while (number := min(changed.number, decided.number)) != END:
@@ -94,6 +102,20 @@ def judgement(
         judge.take(number, before_ns, now_ns, changed.of(number), decided.of(number))
         judge.found.passes += 1
     return judge.found
+
+
+def replaced_untold(decisions: Iterable[pa.Table]) -> set[str]:
+    """The queues in which messages were replaced, of a recording that does not tell by which: nothing is read of one
+    that does."""
+    found: set[str] = set()
+    for part in decisions:
+        if "replaces" in part.column_names:
+            return set()
+        gone = part.filter(
+            pc.and_(pc.equal(part.column("kind"), "dropped"), pc.equal(part.column("reason"), REPLACED))
+        )
+        found.update(gone.column("queue").to_pylist())
+    return found
 
 
 class _ByPass:
@@ -141,16 +163,18 @@ def _changes(changes: Iterable[pa.Table]) -> Iterator[tuple[int, dict[str, Any]]
 def _rows(decisions: Iterable[pa.Table]) -> Iterator[tuple[int, Row]]:
     names = (
         *("pass", "kind", "queue", "channel", "fairness_key", "weight", "consumer", "throttle_keys"),
-        *("offset", "cost", "attempt", "held_ms", "bucket", "messages", "priority"),
+        *("offset", "cost", "attempt", "held_ms", "bucket", "messages", "priority", "reason", "replaces"),
     )
     sets: dict[str, tuple[str, ...]] = {"": ()}
     for part in decisions:
         listed = flat(part)
+        if "replaces" not in listed.column_names:
+            listed = listed.append_column("replaces", pa.nulls(len(listed), pa.int64()))
         columns = (listed.column(name).to_pylist() for name in names)
         for number, kind, queue, channel, key, weight, consumer, named, offset, *rest in zip(
             *columns, strict=True
         ):
-            cost, attempt, held_ms, bucket, messages, priority = rest
+            cost, attempt, held_ms, bucket, messages, priority, reason, replaces = rest
             throttle_keys = sets.get(named or "")
             if throttle_keys is None:
                 throttle_keys = sets[named] = tuple(named.split(BETWEEN_KEYS))
@@ -159,6 +183,7 @@ def _rows(decisions: Iterable[pa.Table]) -> Iterator[tuple[int, Row]]:
                 Row(
                     *(kind, queue, channel, key or "", weight, consumer or 0, throttle_keys, offset),
                     *(round(cost * 1000), attempt or 0, held_ms or 0, bucket or "", messages or 1, priority),
+                    *(reason or "", replaces or 0),
                 ),
             )
 

@@ -38,6 +38,7 @@ cdef enum DecisionKind:
 
 cdef struct Detail:                 # what a kind says besides; zero where it says nothing
     uint64_t consumer
+    uint64_t replaces               # an offset
     int32_t  held_ms
     const Text* bucket
     Slice    reason

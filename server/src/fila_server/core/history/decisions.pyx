@@ -96,9 +96,10 @@ cdef inline bint _goes_on(Core* core, int kind, Channel* channel, const Detail* 
     )
 
 
-cdef void _add(Core* core, Entry* entry, Reported* reported) noexcept nogil:
-    """To the run of its key, weight, buckets and priority; one that is not there yet begins. `run_of` may
-    hold anything: what it says counts where that run is of the same text."""
+cdef void _add(Core* core, Entry* entry, Reported* reported, uint64_t replaces) noexcept nogil:
+    """To the run of its key, weight, buckets and priority; one that is not there yet begins, and one that
+    replaces another has a run of its own. `run_of` may hold anything: what it says counts where that run is
+    of the same text."""
     cdef History* history = core.history
     cdef Group* group = _group(core)
     cdef RunKey* last = &history.run
@@ -119,7 +120,7 @@ cdef void _add(Core* core, Entry* entry, Reported* reported) noexcept nogil:
     reported.next = GROUP_MAX
     if (
         number < group.run_count and run.key == key and run.buckets == buckets and run.weight == weight
-        and run.priority == priority
+        and run.priority == priority and run.replaces == replaces
     ):
         group.reported[run.last].next = <uint16_t> group.count
     else:
@@ -127,6 +128,7 @@ cdef void _add(Core* core, Entry* entry, Reported* reported) noexcept nogil:
         run = &group.runs[group.run_count]
         group.run_count += 1
         run.key, run.buckets, run.weight, run.priority = key, buckets, weight, priority
+        run.replaces = replaces
         run.first = <uint16_t> group.count
     run.last = <uint16_t> group.count
     group.count += 1
@@ -144,6 +146,7 @@ cdef void _row(Core* core, Block* b, const Run* run) noexcept nogil:
     b.queue[row], b.channel[row] = group.queue, group.channel
     b.key[row], b.weight[row], b.throttle_set[row] = run.key, run.weight, run.buckets
     b.priority[row] = run.priority
+    b.replaces[row] = <int64_t> run.replaces
     b.consumer[row] = <int64_t> common.consumer
     b.bucket[row], b.reason[row] = common.bucket, common.reason
     b.many[row] = 0
@@ -200,7 +203,7 @@ cdef void decided(
     reported.held_ms = detail.held_ms
     if kind == DELIVERED:
         reported.waited = detail.waited
-    _add(core, &frame.entries[index], reported)
+    _add(core, &frame.entries[index], reported, detail.replaces)
 
 
 cdef void slot_decided(Core* core, int kind, Slot* slot, const Detail* detail) noexcept nogil:
@@ -243,7 +246,7 @@ cdef void held(Core* core, Slot* first, const Text* bucket, uint64_t many, uint6
     reported.offset = <int64_t> frame_offset(frame, first.index)
     reported.cost = cost
     reported.attempts = reported.held_ms = 0
-    _add(core, &frame.entries[first.index], reported)
+    _add(core, &frame.entries[first.index], reported, 0)
     decisions_reported(core)
     history.current.many[history.current.runs - 1] = <int64_t> many
 

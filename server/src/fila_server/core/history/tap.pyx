@@ -144,6 +144,7 @@ cdef class RecordedBlock:
             "consumer": _view(b.consumer, runs * 8),
             "throttle_set": _view(b.throttle_set, runs * 4), "bucket": _view(b.bucket, runs * 4),
             "reason": _view(b.reason, runs * 4), "many": _view(b.many, runs * 8),
+            "replaces": _view(b.replaces, runs * 8),
             "begins": _view(b.begins, (runs + 1) * 4),
             "offset": _view(b.offset, messages * 8), "place": _view(b.place, messages * 4),
             "text_begins": _view(b.text_begins, (b.texts + 1) * 4), "text": _view(b.text, b.text_bytes),

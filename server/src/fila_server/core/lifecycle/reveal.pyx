@@ -43,16 +43,17 @@ cdef void _reveal_to(Core* core, Frame* frame, Channel* channel) noexcept nogil:
     cdef Share* share = share_new(core, frame, channel)
     cdef Slot* slot
     cdef uint32_t i
-    cdef Detail nothing
+    cdef Detail detail
     # What was moved into a queue that is no dead-letter queue came back from one.
     cdef int kind = ENQUEUED if frame.own_ids == NULL or channel.queue.is_dlq else REDRIVEN
-    memset(&nothing, 0, sizeof(Detail))
+    memset(&detail, 0, sizeof(Detail))
     for i in range(frame.count):
         if frame_offset(frame, i) < channel.start_offset:
             continue
         slot = &share.slots[i]
         share.remaining += 1
-        slot_decided(core, kind, slot, &nothing)
+        detail.replaces = times[i].replaces if times != NULL else 0
+        slot_decided(core, kind, slot, &detail)
         if times != NULL and times[i].replaces:
             _reveal_instead(core, slot, arrival, &times[i])
         elif times != NULL and times[i].deliver_at_ms:

@@ -54,6 +54,7 @@ cdef struct Block:
     int32_t* throttle_set
     int32_t* bucket
     int32_t* reason
+    int64_t* replaces               # the offset of the message that its one message replaces; 0 = none
     int64_t* many                   # messages that are counted and not listed; 0 = they are listed
     int32_t* begins                 # its first message; runs + 1 of these
     # messages of runs
@@ -116,6 +117,7 @@ cdef struct Reported:               # one message of a group
     uint16_t next                   # of its run; GROUP_MAX: none
 
 cdef struct Run:                    # those of one key and priority, which become one row
+    uint64_t replaces               # as the column has it
     int32_t  key, buckets           # texts of the current block
     int32_t  weight, priority
     uint16_t first, last

@@ -30,6 +30,7 @@ cdef char* _rows_carve(Block* b, char* at) noexcept nogil:
     b.throttle_set = <int32_t*> _carve(&at, RUNS_MAX * 4)
     b.bucket = <int32_t*> _carve(&at, RUNS_MAX * 4)
     b.reason = <int32_t*> _carve(&at, RUNS_MAX * 4)
+    b.replaces = <int64_t*> _carve(&at, RUNS_MAX * 8)
     b.many = <int64_t*> _carve(&at, RUNS_MAX * 8)
     b.begins = <int32_t*> _carve(&at, (RUNS_MAX + 1) * 4)
     b.offset = <int64_t*> _carve(&at, MESSAGES_MAX * 8)
