@@ -30,6 +30,8 @@ INTEGERS |= {
     F.TYPE_UINT64: (0, 2**64 - 1),
     F.TYPE_FIXED64: (0, 2**64 - 1),
 }
+NARROWER = {"fila.v1.EnqueueOptions.priority": (0, 3)}
+"""What the gateway refuses beyond, in words of its own; protobuf takes all of the type."""
 WELL_KNOWN = {
     "google.protobuf.Timestamp": st.sampled_from(["2026-11-20T14:00:00Z", "1970-01-01T00:00:00.5+01:00"]),
     "google.protobuf.FieldMask": st.sampled_from(["", "maxAttempts", "maxAttempts,retry.baseMs"]),
@@ -44,8 +46,9 @@ def base64_of(payload: bytes) -> st.SearchStrategy[str]:
 
 def scalars(field) -> st.SearchStrategy:
     if field.type in INTEGERS:
-        whole = st.integers(*INTEGERS[field.type])
-        small = st.integers(0, 1000)
+        least, most = NARROWER.get(field.full_name, INTEGERS[field.type])
+        whole = st.integers(least, most)
+        small = st.integers(0, min(most, 1000))
         return st.one_of(whole, whole.map(str), small.map(float), small.map(lambda number: f"{number}e0"))
     if field.type == F.TYPE_ENUM:
         return st.sampled_from([*field.enum_type.values_by_name, *field.enum_type.values_by_number])

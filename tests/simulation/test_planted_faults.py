@@ -250,7 +250,7 @@ class Levelling(Overhearing):
     [
         (OldTimeout, "is leased for"),
         (NoTable, "weighs"),
-        (OldHeaders, "is routed as|went before|active keys"),
+        (OldHeaders, "is routed as|went before|active keys|weighs"),
         (Roomy, "accepted, and"),
         (Cramped, "refused for want of room"),
         (
