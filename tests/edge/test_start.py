@@ -237,12 +237,16 @@ def test_a_start_that_takes_long_says_what_it_is_at(
 
 def test_what_only_serving_needs_is_not_imported_before_the_store_is_opened() -> None:
     """A start reads the store and imports at the same time; what main.py imports itself comes before both."""
-    told = "import sys, fila_server.main; print(*sys.modules)"
+    told = """import sys, fila_server.main
+print(*sys.modules)
+import fila_server.serving
+print(*sys.modules)
+"""
     done = subprocess.run(
         [sys.executable, "-c", told], capture_output=True, timeout=45, check=True, text=True
     )
 
-    imported = set(done.stdout.split())
+    imported, serving_too = map(set, map(str.split, done.stdout.splitlines()))
     assert "fila_server.main" in imported
     assert not imported & {
         "fila_server.serving",
@@ -251,6 +255,9 @@ def test_what_only_serving_needs_is_not_imported_before_the_store_is_opened() ->
         "google.protobuf",
         "uvloop",
     }
+    # Nor ever, what is not asked for: exceptions as tables, the metrics page, OTLP.
+    assert "fila_server.serving" in serving_too
+    assert not serving_too & {"rich.console", "pygments", "prometheus_client", "opentelemetry"}
 
 
 @pytest.mark.parametrize(

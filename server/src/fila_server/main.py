@@ -21,11 +21,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fila_server import logs  # isort: split
+
 import click
 import msgspec
 import structlog
 
-from fila_server import errors, logs, start_checks
+from fila_server import errors, start_checks
 from fila_server.backup import command_line as backup_commands
 from fila_server.cluster import command_line as log_commands
 from fila_server.config import load as config

@@ -13,7 +13,6 @@ from fila_server import errors
 from fila_server.config.kinds import Address, AddressOrOff
 from fila_server.core.threads.spans import SpanTap
 from fila_server.telemetry.probes import DRAINING, LoadingPage, bound
-from fila_server.telemetry.prometheus import Check, MetricsPage
 from fila_server.telemetry.series import (
     BackupReader,
     EdgeReader,
@@ -30,6 +29,7 @@ from fila_server.telemetry.source import SnapshotSource
 
 if TYPE_CHECKING:
     from fila_server.telemetry.otlp import OtlpExport
+    from fila_server.telemetry.prometheus import Check, MetricsPage
     from fila_server.telemetry.spans import SpanExport
 
 log = structlog.get_logger("fila_server.telemetry")
@@ -73,6 +73,8 @@ class Telemetry:
         for by addresses, localhost, its own name and `allowed_hosts`."""
         if not address:
             return 0
+        from fila_server.telemetry.prometheus import MetricsPage  # what nobody asks for is not loaded
+
         # The page and OTLP differ in when they look, so each adds up its own "other" keys.
         others = OtherKeys()
 
