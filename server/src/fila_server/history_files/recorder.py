@@ -1,7 +1,8 @@
 """The thread that writes the history: it takes full blocks from the core and must never hold it up.
 
-It has the lowest priority there is. Where it is too slow the core empties blocks by itself and says so in the next
-one; where the disk refuses, what was open is given up and the thread looks again later. Both are gaps in the list.
+It has the lowest priority there is, until the core is closed. Where it is too slow the core empties blocks by itself
+and says so in the next one; where the disk refuses, what was open is given up and the thread looks again later. Both
+are gaps in the list.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ class Recorder:
         self._retry_s = 0.0
         self._cut_s = time.monotonic()
         self._close_s = math.inf
+        self._is_handed_over = False
         self._thread = threading.Thread(target=self._write_all, name="history", daemon=True)
 
     @property
@@ -80,27 +82,47 @@ class Recorder:
         self._thread.start()
 
     def finish(self, timeout_s: float) -> bool:
-        """Wait, once the core is closed, until its last blocks are in files that are listed; False: no time left."""
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        """Wait, once the core is closed, until its last blocks are in files that are listed; False: no time left.
+
+        By now there is nobody to hold up. On a busy machine the lowest priority would be too low to end in time, so a
+        thread that has its turn as others do writes what is left.
+        """
+        self._is_handed_over = True
+        last = threading.Thread(target=self._write_rest, name="history-end", daemon=True)
+        last.start()
+        last.join(timeout_s)
+        return not last.is_alive()
 
     # --- the thread ---------------------------------------------------------------------------
 
     def _write_all(self) -> None:
-        with contextlib.suppress(OSError):  # a container may forbid it
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
-        while True:
-            if self._failing and time.monotonic() < self._retry_s and not self._recording.closed:
-                time.sleep(TAKE_MS / 1000)
-                continue
-            block = self._recording.take(TAKE_MS)
-            if block is not None:
-                self._attempt(functools.partial(self._take_in, block))
-                block.give_back()
-            elif self._recording.closed:
-                break
-            self._attempt(self._roll)
+        _set_priority(threading.get_native_id(), NICE)
+        while not self._is_handed_over and self._write_next():
+            pass
+
+    def _write_rest(self) -> None:
+        if self._thread.native_id is not None:
+            _set_priority(self._thread.native_id, os.getpriority(os.PRIO_PROCESS, 0))
+        self._thread.join()
+        while self._write_next():
+            pass
         self._attempt(self._end)
+
+    def _write_next(self) -> bool:
+        """False: the core is closed, and all that it recorded is written."""
+        # Asked before the block is: what the core closes with may come in between.
+        is_closed = self._recording.closed
+        if self._failing and time.monotonic() < self._retry_s and not is_closed:
+            time.sleep(TAKE_MS / 1000)
+            return True
+        block = self._recording.take(TAKE_MS)
+        if block is not None:
+            self._attempt(functools.partial(self._take_in, block))
+            block.give_back()
+        elif is_closed:
+            return False
+        self._attempt(self._roll)
+        return True
 
     def _attempt(self, step: Callable[[], None]) -> None:
         try:
@@ -179,6 +201,11 @@ class Recorder:
         for gap in self._gaps:
             files.gap(*gap)
         files.end()
+
+
+def _set_priority(thread: int, nice: int) -> None:
+    with contextlib.suppress(OSError):  # a container may forbid it, and only root may raise one
+        os.setpriority(os.PRIO_PROCESS, thread, nice)
 
 
 def _said(error: Exception) -> str:
