@@ -9,11 +9,14 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 from hypothesis import settings
+
+from tests.ports import KeptPort
 
 # Property tests count examples, not milliseconds: on a busy machine a deadline fails what is right.
 settings.register_profile("fila", deadline=None)
@@ -49,6 +52,13 @@ def do_without(reason: str) -> NoReturn:
     if os.environ.get("CI"):
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)  # on a developer's machine alone: in CI the lines above fail
+
+
+@pytest.fixture
+def kept_port() -> Iterator[KeptPort]:
+    """A port that is this test's, whoever listens there."""
+    with closing(KeptPort()) as kept:
+        yield kept
 
 
 @pytest.fixture

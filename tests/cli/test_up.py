@@ -9,21 +9,17 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
+from tests.ports import KeptPort
+
 START_S_MAX = 50.0
 NOT_LINUX = sys.platform != "linux" and not os.environ.get("CI")
 FILA = "from fila_cli.main import main; main()"
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def _answers(port: int, path: str) -> bool:
@@ -35,9 +31,10 @@ def _answers(port: int, path: str) -> bool:
 
 
 @pytest.fixture
-def ports() -> list[int]:
+def ports() -> Iterator[list[int]]:
     """Of the broker, the console and the gateway; of the Redis port and the metrics page."""
-    return _free_ports(5)
+    with ExitStack() as held:
+        yield [held.enter_context(closing(KeptPort())).port for _ in range(5)]
 
 
 def _up(folder: Path, ports: list[int]) -> subprocess.Popen[str]:

@@ -23,9 +23,8 @@ SECRET = "a word that both of them know"
 
 
 @pytest.fixture
-def address():
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        return f"127.0.0.1:{held.getsockname()[1]}"
+def address(kept_port):
+    return kept_port.address
 
 
 @pytest.fixture

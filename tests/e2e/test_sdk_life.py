@@ -31,6 +31,7 @@ from fila import (
     SomeFailed,
 )
 from tests.e2e.conftest import RunningServer, StartServer
+from tests.ports import KeptPort
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine")]
 
@@ -269,22 +270,26 @@ def test_the_synchronous_twin_does_the_same(server: RunningServer, queue: str) -
 class Killed:
     """A server that is killed and started again on its port and data."""
 
-    def __init__(self, start_server: StartServer) -> None:
+    def __init__(self, start_server: StartServer, kept_port: KeptPort) -> None:
         self._start = start_server
-        self.server = start_server()
-        self.address = self.server.addresses["grpc"]
+        self.address = kept_port.address
+        self.server = start_server(FILA_SERVER__LISTEN_ADDR=self.address)
 
     def again(self, number: signal.Signals) -> None:
         self.server.stop(number)
         self.server = self._start(self.server.data_dir, FILA_SERVER__LISTEN_ADDR=self.address)
 
 
+@pytest.fixture
+def killed(start_server: StartServer, kept_port: KeptPort) -> Killed:
+    return Killed(start_server, kept_port)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 async def test_nothing_answered_is_lost_when_the_broker_dies_under_a_client(
-    start_server: StartServer, number: signal.Signals
+    killed: Killed, number: signal.Signals
 ) -> None:
-    killed = Killed(start_server)
     async with FilaClient.connect(killed.address, backoff=QUICK_BACKOFF, retry_for_s=30) as client:
         await client.create_queue("orders")
         answered: set[str] = set()
@@ -319,8 +324,7 @@ async def test_nothing_answered_is_lost_when_the_broker_dies_under_a_client(
 
 
 @pytest.mark.slow
-async def test_with_dedup_keys_everything_is_stored_once_whatever_dies(start_server: StartServer) -> None:
-    killed = Killed(start_server)
+async def test_with_dedup_keys_everything_is_stored_once_whatever_dies(killed: Killed) -> None:
     async with FilaClient.connect(killed.address, backoff=QUICK_BACKOFF, retry_for_s=30) as client:
         await client.create_queue("orders")
 
@@ -346,8 +350,7 @@ async def test_with_dedup_keys_everything_is_stored_once_whatever_dies(start_ser
 
 
 @pytest.mark.slow
-async def test_a_consumer_outlives_its_broker(start_server: StartServer) -> None:
-    killed = Killed(start_server)
+async def test_a_consumer_outlives_its_broker(killed: Killed) -> None:
     async with FilaClient.connect(killed.address, backoff=QUICK_BACKOFF, retry_for_s=30) as client:
         await client.create_queue("orders", visibility_timeout_ms=2000)
         got: set[str] = set()
@@ -375,12 +378,13 @@ SAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(180)  # a process for each sample
 def test_every_sample_of_the_readme_runs(start_server: StartServer) -> None:
     address = start_server().addresses["grpc"]
 
     for number, sample in enumerate(SAMPLES, 1):
         program = sample.replace("localhost:5555", address)
         ran = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
         )
         assert (ran.returncode, ran.stderr) == (0, ""), f"sample {number}"

@@ -134,9 +134,11 @@ def test_a_broker_without_keys_is_served_to_its_own_machine_alone(start_server):
     assert "auth.enabled" in told
 
 
-def test_a_gateway_that_others_reach_shuts_when_its_broker_asks_for_keys_no_more(start_server, tmp_path):
-    first = start_server(FILA_AUTH__ENABLED="true")
-    address = first.addresses["grpc"]
+def test_a_gateway_that_others_reach_shuts_when_its_broker_asks_for_keys_no_more(
+    start_server, kept_port, tmp_path
+):
+    address = kept_port.address
+    first = start_server(FILA_SERVER__LISTEN_ADDR=address, FILA_AUTH__ENABLED="true")
     options = ("--listen", "0.0.0.0:0", "--allow-host", "127.0.0.1", "--allow-plaintext")
     gateway = wait_for_gateway(start_by_command(tmp_path / "gateway", address, *options))
     try:
@@ -162,10 +164,10 @@ def until(gateway, holds):
 
 
 def test_a_broker_that_vanishes_is_an_answer_in_words_and_one_that_comes_back_is_found(
-    start_server, tmp_path
+    start_server, kept_port, tmp_path
 ):
-    server = start_server()
-    address = server.addresses["grpc"]
+    address = kept_port.address
+    server = start_server(FILA_SERVER__LISTEN_ADDR=address)
     gateway = wait_for_gateway(start_by_command(tmp_path / "gateway", address))
     try:
         gateway.post("/v1/queues", {"name": "orders"})

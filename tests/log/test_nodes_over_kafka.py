@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import time
 import urllib.error
 import urllib.request
@@ -16,6 +15,7 @@ from fila import FilaClient
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from tests.e2e.conftest import START_S_MAX, launch, wait_until_started
+from tests.ports import KeptPort
 from tests.sdk.conftest import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:confluent_kafka")]
@@ -39,18 +39,11 @@ TOPIC = {
 }
 
 
-def free_ports(count: int) -> list[int]:
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in held]
-    for each in held:
-        each.close()
-    return ports
-
-
 @pytest.fixture
 def start_node(brokers, tmp_path, request):
     """Nodes by their number; they end with the test."""
-    ports = free_ports(6)
+    held = [KeptPort() for _ in range(6)]
+    ports = [each.port for each in held]
     peers = ", ".join(f"127.0.0.1:{port}" for port in ports[:2])
     (tmp_path / "secret").touch(0o600)
     (tmp_path / "secret").write_text("a word that both of them know\n")
@@ -79,6 +72,8 @@ def start_node(brokers, tmp_path, request):
             channel.close()
         server.process.kill()
         server.process.wait()
+    for each in held:
+        each.close()
 
 
 def wait_for(server, event, times=1):

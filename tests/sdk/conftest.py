@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fila import Backoff, ConnectionEvent, FilaClient
+from fila import Backoff, ConnectionEvent, Consumer, FilaClient
 from tests.sdk.fake_broker import FakeBroker
 
 QUICK_BACKOFF = Backoff(base_s=0.001, cap_s=0.02, randomness=random.Random(1))
@@ -25,8 +26,7 @@ async def broker() -> AsyncIterator[FakeBroker]:
     broker.add("orders")
     await broker.start()
     yield broker
-    broker.answering.set()
-    await broker.stop()
+    await broker.leave()
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def broker_thread() -> Iterator[FakeBroker]:
     broker.add("orders")
     asyncio.run_coroutine_threadsafe(broker.start(), loop).result()
     yield broker
-    asyncio.run_coroutine_threadsafe(broker.stop(), loop).result()
+    asyncio.run_coroutine_threadsafe(broker.leave(), loop).result()
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
@@ -57,6 +57,22 @@ def broker_thread() -> Iterator[FakeBroker]:
 async def fill(client: FilaClient, count: int) -> None:
     """Enqueue b"0", b"1", ..."""
     await client.enqueue_many("orders", [b"%d" % i for i in range(count)])
+
+
+@contextlib.asynccontextmanager
+async def drained(broker: FakeBroker, *consumers: Consumer[Any]) -> AsyncIterator[None]:
+    """Loops over these consumers end when nothing of `orders` waits or is held. A loop that ends when nothing came for
+    so long ends too early where the machine stands still."""
+    orders = broker.queues["orders"]
+
+    async def end() -> None:
+        await until(lambda: not orders.ready and not orders.leased)
+        for consumer in consumers:
+            consumer.close()
+
+    async with asyncio.TaskGroup() as beside:
+        beside.create_task(end())
+        yield
 
 
 def said(broker: FakeBroker, kind: str) -> list[Any]:

@@ -18,6 +18,7 @@ import grpc
 from google.rpc import code_pb2
 
 from fila.v1 import admin_pb2, admin_pb2_grpc, messages_pb2, service_pb2, service_pb2_grpc
+from tests.ports import KeptPort
 from tests.sdk.fake_session import FakeSession
 from tests.sdk.standing_by import StandingBy, end
 
@@ -111,7 +112,7 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         """Sessions that can be resumed, by consumer_id."""
         self.frames: list[service_pb2.ConsumeSessionRequest] = []
         """All that came over sessions but settlements."""
-        self.port = 0
+        self._place = KeptPort()
         self._numbers = itertools.count(1)
         self._lease_ids = itertools.count(100)
         self._consumer_ids = itertools.count(1)
@@ -129,8 +130,7 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         admin_pb2_grpc.add_FilaAdminServicer_to_server(self, self._server)
         self._inner_port = self._server.add_insecure_port("127.0.0.1:0")
         await self._server.start()
-        self._proxy = await asyncio.start_server(self._carry, "127.0.0.1", self.port)
-        self.port = self._proxy.sockets[0].getsockname()[1]
+        self._proxy = await asyncio.start_server(self._carry, "127.0.0.1", self._place.port)
 
     async def stop(self) -> None:
         assert self._server is not None
@@ -138,9 +138,15 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         self.break_connections()
         await self._server.stop(None)
 
+    async def leave(self) -> None:
+        """Stop for good."""
+        self.answering.set()
+        await self.stop()
+        self._place.close()
+
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return self._place.address
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry a client's bytes to the gRPC server and back, so that the wire between can be cut."""

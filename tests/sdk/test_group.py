@@ -27,8 +27,7 @@ async def nodes() -> AsyncIterator[tuple[FakeBroker, FakeBroker]]:
     standby.owner = owner.address
     yield owner, standby
     for each in (owner, standby):
-        each.answering.set()
-        await each.stop()
+        await each.leave()
 
 
 def takes_over(owner: FakeBroker, standby: FakeBroker) -> None:

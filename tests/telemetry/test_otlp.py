@@ -143,9 +143,8 @@ async def test_more_series_than_the_sdks_own_limit_arrive_unlumped(engine, ask, 
     assert not any(a.key == "otel.metric.overflow" for p in points for a in p.attributes)
 
 
-async def test_a_collector_that_is_not_there_is_reported_once_and_holds_up_nobody(engine, ask):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        dead = f"http://127.0.0.1:{taken.getsockname()[1]}"
+async def test_a_collector_that_is_not_there_is_reported_once_and_holds_up_nobody(engine, ask, kept_port):
+    dead = f"http://{kept_port.address}"
 
     async def slowest_turn_s(_: int) -> float:
         telemetry = Telemetry(ask)

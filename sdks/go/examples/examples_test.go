@@ -4,7 +4,7 @@ package examples_test
 import (
 	"bufio"
 	"cmp"
-	"net"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,14 +17,8 @@ import (
 // startBroker starts the repository's broker, which `make build` has made; FILA_TEST_SERVER names another.
 func startBroker(t *testing.T) string {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := free.Addr().String()
-	free.Close()
 	broker := exec.Command(cmp.Or(os.Getenv("FILA_TEST_SERVER"), "../../../.venv/bin/fila-server"))
-	broker.Env = append(os.Environ(), "FILA_SERVER__LISTEN_ADDR="+addr, "FILA_SERVER__DATA_DIR="+t.TempDir(),
+	broker.Env = append(os.Environ(), "FILA_SERVER__LISTEN_ADDR=127.0.0.1:0", "FILA_SERVER__DATA_DIR="+t.TempDir(),
 		"FILA_REDIS__ENABLED=false", "FILA_METRICS__LISTEN_ADDR=")
 	log, err := broker.StderrPipe()
 	if err != nil {
@@ -38,19 +32,21 @@ func startBroker(t *testing.T) string {
 		broker.Process.Signal(syscall.SIGTERM)
 		broker.Wait()
 	})
+	serving := make(chan string, 1)
 	go func() { // whatever it says, so that it never waits for us
 		for lines := bufio.NewScanner(log); lines.Scan(); {
+			var said struct{ Event, Grpc string }
+			if json.Unmarshal(lines.Bytes(), &said) == nil && said.Event == "server.started" {
+				serving <- said.Grpc
+			}
 		}
 	}()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		conn, err := net.Dial("tcp", addr)
-		if err == nil {
-			conn.Close()
-			return addr
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the broker does not listen")
-		}
+	select {
+	case addr := <-serving:
+		return addr
+	case <-time.After(60 * time.Second):
+		t.Fatal("the broker does not start")
+		return ""
 	}
 }
 

@@ -192,16 +192,19 @@ export class FakeBroker {
     return broker;
   }
 
-  async listen(address = '127.0.0.1:0'): Promise<void> {
-    this.#server = new Server();
-    for (const service of [FilaService, FilaAdmin])
-      this.#server.addService(definition(service), this.#handlers(service));
-    const port = await new Promise<number>((resolve, reject) => {
-      this.#server.bindAsync(address, this.#credentials, (error, bound) =>
-        error ? reject(error) : resolve(bound),
-      );
-    });
-    this.address = `127.0.0.1:${port}`;
+  async listen(address = ''): Promise<void> {
+    for (;;) {
+      // Below the ports that the kernel gives to connections: none of them takes it while this broker is down.
+      this.address = address || `127.0.0.1:${10_000 + Math.floor(Math.random() * 22_768)}`;
+      this.#server = new Server();
+      for (const service of [FilaService, FilaAdmin])
+        this.#server.addService(definition(service), this.#handlers(service));
+      const failed = await new Promise<Error | null>((resolve) => {
+        this.#server.bindAsync(this.address, this.#credentials, resolve);
+      });
+      if (!failed) return;
+      if (address) throw failed;
+    }
   }
 
   /** Breaks every connection, as `kill -9` does. */

@@ -3,7 +3,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -21,12 +20,11 @@ export interface RealBroker {
 export async function startBroker(): Promise<RealBroker> {
   if (!existsSync(SERVER)) throw new Error(`there is no ${SERVER}: run \`make build\`, or set FILA_SERVER`);
   const folder = mkdtempSync(join(tmpdir(), 'fila-js-broker-'));
-  const address = `127.0.0.1:${await freePort()}`;
   const process_ = spawn(SERVER, {
     cwd: folder,
     env: {
       ...withoutFila(process.env),
-      FILA_SERVER__LISTEN_ADDR: address,
+      FILA_SERVER__LISTEN_ADDR: '127.0.0.1:0',
       FILA_REDIS__ENABLED: 'false',
       FILA_METRICS__LISTEN_ADDR: '',
       FILA_DATA_DIR: join(folder, 'data'),
@@ -34,10 +32,10 @@ export async function startBroker(): Promise<RealBroker> {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   const said: string[] = [];
-  await new Promise<void>((resolve, reject) => {
+  const address = await new Promise<string>((resolve, reject) => {
     createInterface({ input: process_.stderr }).on('line', (line) => {
       said.push(line);
-      if (line.includes('server.started')) resolve();
+      if (line.includes('server.started')) resolve((JSON.parse(line) as { grpc: string }).grpc);
     });
     process_.once('exit', () => reject(new Error(`fila-server ended at once:\n${said.join('\n')}`)));
   });
@@ -75,13 +73,4 @@ function withoutFila(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
     ([name]) => !name.startsWith('FILA_') && name !== 'NODE_TEST_CONTEXT',
   );
   return Object.fromEntries(others);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -1,8 +1,8 @@
 package dev.fila.client.broker;
 
+import dev.fila.client.fake.KeptPort;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -14,13 +14,12 @@ public final class BrokerProcess implements AutoCloseable {
     private static final Duration STOP_MAX = Duration.ofSeconds(15);
 
     private final Path folder;
-    private final int port;
+    private final KeptPort port = new KeptPort();
     private int starts;
     private Process process;
 
-    private BrokerProcess(Path folder, int port) {
+    private BrokerProcess(Path folder) {
         this.folder = folder;
-        this.port = port;
     }
 
     /**
@@ -28,19 +27,14 @@ public final class BrokerProcess implements AutoCloseable {
      * in the folder.
      */
     public static BrokerProcess start(Path folder) {
-        try (ServerSocket probe = new ServerSocket(0)) {
-            BrokerProcess broker = new BrokerProcess(folder, probe.getLocalPort());
-            probe.close();
-            broker.start();
-            return broker;
-        } catch (IOException failure) {
-            throw new UncheckedIOException(failure);
-        }
+        BrokerProcess broker = new BrokerProcess(folder);
+        broker.start();
+        return broker;
     }
 
     /** {@code host:port}, the same after a restart. */
     public String address() {
-        return "127.0.0.1:" + port;
+        return "127.0.0.1:" + port.number();
     }
 
     /** Starts it again after it was stopped or killed. */
@@ -81,6 +75,7 @@ public final class BrokerProcess implements AutoCloseable {
     public void close() {
         process.destroy();
         await();
+        port.close();
     }
 
     private void await() {

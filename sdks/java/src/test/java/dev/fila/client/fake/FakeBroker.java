@@ -70,7 +70,7 @@ public final class FakeBroker implements AutoCloseable {
     private final BlockingQueue<FakeStream<ConsumeSessionRequest, ConsumeSessionResponse>>
             sessions = new LinkedBlockingQueue<>();
     private final ServerCredentials credentials;
-    private final int port;
+    private final KeptPort port = new KeptPort();
     private Server server;
 
     public FakeBroker() {
@@ -79,13 +79,12 @@ public final class FakeBroker implements AutoCloseable {
 
     public FakeBroker(ServerCredentials credentials) {
         this.credentials = credentials;
-        server = listen(0);
-        port = server.getPort();
+        server = listen();
     }
 
-    private Server listen(int onPort) {
+    private Server listen() {
         try {
-            return Grpc.newServerBuilderForPort(onPort, credentials)
+            return Grpc.newServerBuilderForPort(port.number(), credentials)
                     .addService(new Service())
                     .addService(new Admin())
                     .intercept(new HeaderKeeper())
@@ -101,7 +100,7 @@ public final class FakeBroker implements AutoCloseable {
     }
 
     public String address() {
-        return "localhost:" + port;
+        return "localhost:" + port.number();
     }
 
     /** The next stream of enqueues that a client opens. */
@@ -168,12 +167,13 @@ public final class FakeBroker implements AutoCloseable {
 
     /** Listens again at the same address. */
     public void restart() {
-        server = listen(port);
+        server = listen();
     }
 
     @Override
     public void close() {
         kill();
+        port.close();
     }
 
     private static SettleBatchResponse allWell(int count) {
