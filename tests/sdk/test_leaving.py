@@ -9,8 +9,9 @@ import pytest
 import fila.sync
 from fila import FilaClient, NotSupported
 from fila.v1.service_pb2 import ConsumeSessionRequest
-from tests.sdk.conftest import Watched, begun, fill, said, until
+from tests.sdk.conftest import Watched, begun, drained, fill, said, until
 from tests.sdk.fake_broker import FakeBroker
+from tests.waiting import until as wait_until
 
 # Leaving.
 
@@ -73,14 +74,16 @@ async def test_a_released_message_keeps_its_place_and_a_rejected_one_is_dead(
     orders = broker.queues["orders"]
     got = []
 
-    async for msg in client.consume("orders", stop_when_idle_s=1.0):
-        got.append(msg.payload)
-        if len(got) == 1:
-            await msg.release()
-        elif msg.payload == b"1":
-            await msg.reject("cannot be read")
-        else:
-            await msg.ack()
+    consumer = client.consume("orders")
+    async with drained(broker, consumer):
+        async for msg in consumer:
+            got.append(msg.payload)
+            if len(got) == 1:
+                await msg.release()
+            elif msg.payload == b"1":
+                await msg.reject("cannot be read")
+            else:
+                await msg.ack()
 
     assert got == [b"0", b"0", b"1", b"2"] or sorted(got) == [b"0", b"0", b"1", b"2"]
     assert (orders.attempts, [error for _, error in orders.dead]) == ({}, ["cannot be read"])
@@ -126,12 +129,14 @@ async def test_a_broker_that_knows_none_of_this_is_consumed_from_as_before(
     await fill(client, 20)
     got = []
 
-    async for msg in client.consume("orders", stop_when_idle_s=1.0):
-        got.append(msg.payload)
-        if len(got) == 1:
-            with pytest.raises(NotSupported, match="older"):
-                msg.release()
-        await msg.ack()
+    consumer = client.consume("orders")
+    async with drained(broker, consumer):
+        async for msg in consumer:
+            got.append(msg.payload)
+            if len(got) == 1:
+                with pytest.raises(NotSupported, match="older"):
+                    msg.release()
+            await msg.ack()
 
     assert sorted(got) == sorted(b"%d" % i for i in range(20))
     assert [frame.max_in_flight for frame in said(broker, "open")] == [2, 256]
@@ -151,11 +156,13 @@ def test_a_thread_takes_from_the_buffer_and_declares_what_came_back(broker_threa
         for msg in client.lease("orders", 5):
             msg.nack("again", delay_ms=0)
         got = []
-        for msg in client.consume("orders", prefetch=10, stop_when_idle_s=1.0):
+        for msg in client.consume("orders", prefetch=10):
             if msg.redelivered:
                 came_back.add(msg.lease_id)
             got.append(msg.payload)
             msg.ack()
+            if len(got) == 50:
+                break
 
     assert len(came_back) == 5
     assert came_back <= begun(broker_thread)
@@ -167,10 +174,13 @@ def test_a_thread_with_slow_work_holds_one_message(broker_thread: FakeBroker) ->
     orders = broker_thread.queues["orders"]
     with fila.sync.FilaClient.connect(broker_thread.address) as client:
         client.enqueue_many("orders", [b"%d" % i for i in range(5)])
-        for count, msg in enumerate(client.consume("orders", stop_when_idle_s=1.0)):
-            threading.Event().wait(0.06 if count else 0.12)
+        for count, msg in enumerate(client.consume("orders"), 1):
+            wait_until(lambda: len(orders.leased) == 1)
+            threading.Event().wait(0.06)
             assert len(orders.leased) == 1
             msg.ack()
+            if count == 5:
+                break
 
     assert not orders.attempts
 

@@ -108,12 +108,22 @@ def test_batches_are_lists_of_what_arrived(client: fila.sync.FilaClient) -> None
     client.enqueue_many("orders", [b"x"] * 30)
 
     sizes = []
-    for batch in client.consume("orders", stop_when_idle_s=1.0).batches(10):
+    for batch in client.consume("orders").batches(10):
         sizes.append(len(batch))
         client.ack_many(batch)
+        if sum(sizes) >= 30:
+            break
 
     assert sum(sizes) == 30
     assert max(sizes) <= 10
+
+
+def test_a_loop_ends_when_nothing_came_for_as_long_as_it_was_told(client: fila.sync.FilaClient) -> None:
+    began_s = time.monotonic()
+
+    assert [*client.consume("orders", stop_when_idle_s=0.1)] == []
+
+    assert time.monotonic() - began_s >= 0.1
 
 
 def test_threads_share_a_client(broker_thread: FakeBroker, client: fila.sync.FilaClient) -> None:

@@ -16,6 +16,7 @@ from fila.testing import handle, handle_batch, run
 from fila.worker import App, Limited, Outcome, Reject, Release, Retry, WorkMessage
 from fila.worker.timeouts import Timeouts
 from tests.sdk import worker_handlers
+from tests.sdk.timeless_loop import TimelessLoop
 
 
 @pytest.fixture
@@ -294,26 +295,6 @@ async def test_a_process_that_takes_too_long_is_killed(app):
 # A loop that stands still.
 
 
-class TimelessLoop(asyncio.SelectorEventLoop):
-    """Its time passes where all its tasks wait, and then at once, and where a test says so: a machine that has other
-    work does not stand still in between."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now_s = 0.0
-        selector: Any = self._selector  # type: ignore[attr-defined]
-        look = selector.select
-
-        def look_at_once(timeout_s: float | None) -> Any:
-            self.now_s += timeout_s or 0.0
-            return look(0)
-
-        selector.select = look_at_once
-
-    def time(self) -> float:
-        return self.now_s
-
-
 def test_limits_are_moved_by_the_time_the_loop_stood_still():
     timeouts = Timeouts()
     ended = []
@@ -336,8 +317,7 @@ def test_limits_are_moved_by_the_time_the_loop_stood_still():
             await innocent(0.05, 10)
 
     loop = TimelessLoop()
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(block())
+    loop.play(block())
 
 
 # Registration.

@@ -368,6 +368,10 @@ class Holding(Generic[MessageT]):
             if check_at_us is not None:
                 wait_s = min(max(0.0, check_at_us / 1e6 - self._now_s()), TICK_S_MAX)
                 self._timer = self._event_loop.call_later(wait_s, self._look_again)
+            elif any(loop.awaits_answer for loop in self._known.values()):
+                self._timer = self._event_loop.call_later(
+                    TICK_S_MAX, self._look_again
+                )  # nobody tells of its coming
 
     def _look_again(self) -> None:
         self._timer = None

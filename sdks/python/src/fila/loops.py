@@ -45,3 +45,10 @@ class Loop:
         self.waits = True
         """Whether it found nothing when it asked last, or has not asked."""
         self.has_parted = False
+
+    @property
+    def awaits_answer(self) -> bool:
+        """Whether it has settled all it took, and the broker has not answered yet."""
+        return (
+            self.settled == self.taken and self.settled_by is not None and self.settled_by.answered_s is None
+        )
