@@ -39,6 +39,7 @@ def digits(text: str) -> int:
 
 
 @pytest.mark.needs("chromium")
+@pytest.mark.timeout(180)  # twenty seconds of it are what the page takes for so many keys
 @pytest.mark.costly("a queue of many keys, and each of its pages in a browser")
 def test_each_page_of_a_crowded_queue_says_what_the_broker_says(crowded, page):
     page.goto(f"{crowded.console.url}{HOME}login")

@@ -36,6 +36,7 @@ def ask(client: Any, me: str) -> None:
     assert not client.never, "a call of the document that nobody made"
 
 
+@pytest.mark.timeout(180)
 @pytest.mark.costly("a generator writes four hundred modules, and all of them are imported")
 def test_a_client_in_python_makes_every_call(door: tuple[str, str], tmp_path: Path) -> None:
     client = PythonClient(tmp_path, *door)

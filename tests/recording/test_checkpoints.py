@@ -56,6 +56,7 @@ def taken(recording: Pieces, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.timeout(180)  # six processes, one after the other
 def test_from_a_checkpoint_on_the_same_is_decided_as_in_the_whole_run(recording, whole, tmp_path):
     for through in range(recording.count - 1):
         path = tmp_path / f"{through}.checkpoint"

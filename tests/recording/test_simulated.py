@@ -36,6 +36,7 @@ def recording_core(runs: list[dict[str, list[pa.Table]]]) -> type[CoreEngine]:
 
 @pytest.mark.parametrize("policy", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.timeout(180)
 @pytest.mark.costly("a simulation of a whole core, twice")
 def test_what_a_simulation_recorded_is_decided_again_and_each_delivery_ends_once(seed, policy, monkeypatch):
     runs: list[dict[str, list[pa.Table]]] = []
