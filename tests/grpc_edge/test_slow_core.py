@@ -35,8 +35,13 @@ OF_NOBODY = 1 << 40
 
 
 @pytest.fixture
-def edge() -> Iterator[ToldEdge]:
-    edge = ToldEdge({"scheduler.command_channel_capacity": CAPACITY})
+def settings() -> dict[str, int | str]:
+    return {"scheduler.command_channel_capacity": CAPACITY}
+
+
+@pytest.fixture
+def edge(settings: dict[str, int | str]) -> Iterator[ToldEdge]:
+    edge = ToldEdge(settings)
     edge.engine.create_queue("orders")
     yield edge
     edge.close()
@@ -108,6 +113,7 @@ def sequences(told: list[bytes]) -> list[int]:
     return [service_pb2.EnqueueStreamResponse.FromString(each).sequence for each in told]
 
 
+@pytest.mark.parametrize("settings", [{}])  # the threads put commands of their own into the mailbox, too
 def test_an_enqueue_stream_is_taken_no_further_than_its_bound_and_answered_in_order(
     edge: ToldEdge, client: RawClient
 ):

@@ -41,6 +41,7 @@ class ToldEdge:
             listener.setblocking(False)
         grpc, self.redis_address = (listener.getsockname() for listener in listeners)
         self.grpc_address = f"{grpc[0]}:{grpc[1]}"
+        self._asking: socket.socket | None = None
         self._edge.listen_redis([listeners[1].detach()])
         self._edge.start([listeners[0].detach()])
 
@@ -66,6 +67,15 @@ class ToldEdge:
         self.let_in(token, KNOWN)
         return client
 
+    def until_read(self) -> None:
+        """Return when the thread has read all that clients of Redis sent before; no pass runs meanwhile. A second turn
+        that answers this one comes after the first, in which it saw theirs."""
+        if self._asking is None:
+            self._asking = self.redis_client()
+        for _ in range(2):
+            self._asking.sendall(b"PING\r\n")
+            assert self._asking.recv(100) == b"+PONG\r\n"
+
     def drain(self) -> None:
         """Begin to stop: whoever waits is sent home."""
         self._edge.drain(int(WAIT_S * 1000))
@@ -86,7 +96,8 @@ class ToldEdge:
         return number
 
     def until_waiting(self, count: int) -> None:
-        """Return when so many commands lie in the mailbox; no pass runs meanwhile."""
+        """Return when so many commands lie in the mailbox, those of the threads themselves included; no pass runs
+        meanwhile."""
         self._until(lambda: self.count("mailbox") >= count, "commands came")
 
     def until_blocked(self, count: int) -> None:
@@ -109,6 +120,8 @@ class ToldEdge:
             time.sleep(0.001)
 
     def close(self) -> None:
+        if self._asking is not None:
+            self._asking.close()
         self._edge.drain(0)
         self._edge.join()
         self.engine.remove()
