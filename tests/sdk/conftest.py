@@ -19,6 +19,13 @@ QUICK_BACKOFF = Backoff(base_s=0.001, cap_s=0.02, randomness=random.Random(1))
 SETTLE_TIMEOUT_S = 30.0
 
 
+async def stop_for_good(broker: FakeBroker) -> None:
+    """It gives its port back."""
+    broker.answering.set()
+    await broker.stop()
+    broker.place.close()
+
+
 @pytest.fixture
 async def broker() -> AsyncIterator[FakeBroker]:
     """A started broker with one queue, `orders`."""
@@ -26,7 +33,7 @@ async def broker() -> AsyncIterator[FakeBroker]:
     broker.add("orders")
     await broker.start()
     yield broker
-    await broker.leave()
+    await stop_for_good(broker)
 
 
 @pytest.fixture
@@ -48,7 +55,7 @@ def broker_thread() -> Iterator[FakeBroker]:
     broker.add("orders")
     asyncio.run_coroutine_threadsafe(broker.start(), loop).result()
     yield broker
-    asyncio.run_coroutine_threadsafe(broker.leave(), loop).result()
+    asyncio.run_coroutine_threadsafe(stop_for_good(broker), loop).result()
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()

@@ -112,7 +112,7 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         """Sessions that can be resumed, by consumer_id."""
         self.frames: list[service_pb2.ConsumeSessionRequest] = []
         """All that came over sessions but settlements."""
-        self._place = KeptPort()
+        self.place = KeptPort()
         self._numbers = itertools.count(1)
         self._lease_ids = itertools.count(100)
         self._consumer_ids = itertools.count(1)
@@ -130,7 +130,7 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         admin_pb2_grpc.add_FilaAdminServicer_to_server(self, self._server)
         self._inner_port = self._server.add_insecure_port("127.0.0.1:0")
         await self._server.start()
-        self._proxy = await asyncio.start_server(self._carry, "127.0.0.1", self._place.port)
+        self._proxy = await asyncio.start_server(self._carry, "127.0.0.1", self.place.port)
 
     async def stop(self) -> None:
         assert self._server is not None
@@ -138,15 +138,9 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         self.break_connections()
         await self._server.stop(None)
 
-    async def leave(self) -> None:
-        """Stop for good."""
-        self.answering.set()
-        await self.stop()
-        self._place.close()
-
     @property
     def address(self) -> str:
-        return self._place.address
+        return self.place.address
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry a client's bytes to the gRPC server and back, so that the wire between can be cut."""

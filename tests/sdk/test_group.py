@@ -10,7 +10,7 @@ import pytest
 
 from fila import AnswerLost, FilaClient, NotOwner, Unavailable
 from fila.places import parse_targets
-from tests.sdk.conftest import QUICK_BACKOFF, ManualClock, until
+from tests.sdk.conftest import QUICK_BACKOFF, ManualClock, stop_for_good, until
 from tests.sdk.fake_broker import FakeBroker
 
 NOBODY = "127.0.0.1:1"
@@ -27,7 +27,7 @@ async def nodes() -> AsyncIterator[tuple[FakeBroker, FakeBroker]]:
     standby.owner = owner.address
     yield owner, standby
     for each in (owner, standby):
-        await each.leave()
+        await stop_for_good(each)
 
 
 def takes_over(owner: FakeBroker, standby: FakeBroker) -> None:
