@@ -11,6 +11,7 @@ from fila_server import errors
 from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine
 from tests.native.storeprobe import StoreProbe
+from tests.waiting import GIVE_UP_S
 
 FRAMES = 1
 
@@ -32,7 +33,7 @@ def test_a_message_is_shown_once_it_is_synced(engine: DrivenEngine) -> None:
     assert thread.is_alive()
 
     engine.commit()
-    thread.join(5)
+    thread.join(GIVE_UP_S)
 
     assert [offsets(piece) for piece in pieces] == [[1, 2]]
 
