@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 import pytest
 import structlog
+from opentelemetry.metrics import Observation
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
 
 from fila_server.telemetry.catalog import METRICS
@@ -119,6 +120,29 @@ async def test_numbers_and_histograms_arrive_as_the_core_counted_them(engine, as
     assert len(latency.bucket_counts) == len(latency.explicit_bounds) + 1
     assert dict(zip(latency.explicit_bounds, latency.bucket_counts, strict=False))[2.048] == 7
     assert list(latency.explicit_bounds) == sorted(set(latency.explicit_bounds))
+
+
+async def test_a_look_that_takes_longer_than_an_export_may_counts_nothing_twice(
+    engine, ask, collector, monkeypatch
+):
+    """On a machine that stood still in the middle, say: the SDK keeps what it has seen of a look that it gives up."""
+    seen = []
+
+    def observed(value: float, attributes: dict[str, str]) -> Observation:
+        seen.append(value)
+        if len(seen) == 30:
+            time.sleep(0.15)
+        return Observation(value, attributes)
+
+    monkeypatch.setattr("fila_server.telemetry.otlp.Observation", observed)
+    live_a_little(engine)
+    telemetry = Telemetry(ask)
+    telemetry.start_export(endpoint=collector[1], service_name="fila", interval_ms=100)
+
+    metrics = by_name(await take(collector[0].received))
+    await telemetry.stop_exports()
+
+    assert [point.as_int for point in metrics["fila.messages.enqueued"].sum.data_points] == [8]
 
 
 async def test_more_series_than_the_sdks_own_limit_arrive_unlumped(engine, ask, collector, monkeypatch):

@@ -46,6 +46,9 @@ POINTS_A_REQUEST_MAX = 5_000
 SERIES_A_METRIC_MAX = 50_000
 """Above what series.py can give; the SDK's own limit would lump honest series together."""
 STOP_S_MAX = 2.0
+LOOK_S_MAX = 3600.0
+"""How long the SDK may take to ask all instruments. It keeps what it has seen of a look that it gives up, and would
+count that once more with the next."""
 SWITCH_INTERVAL_S = 0.0005
 """How long the export thread may keep the interpreter from the loop's; Python's default is 5 ms."""
 
@@ -55,9 +58,12 @@ ReadSeries = Callable[[], list[Series]]
 class _Exporter(MetricExporter):
     """Adds the histograms to what the instruments gave, and reports once when the collector goes or comes back."""
 
-    def __init__(self, inner: MetricExporter, histograms: Callable[[], list[Series]], endpoint: str) -> None:
+    def __init__(
+        self, inner: MetricExporter, histograms: Callable[[], list[Series]], endpoint: str, timeout_ms: float
+    ) -> None:
         super().__init__()
         self._inner = inner
+        self._timeout_ms = timeout_ms
         self._histograms = histograms
         self._endpoint = endpoint
         self._started_ns = time.time_ns()
@@ -67,7 +73,7 @@ class _Exporter(MetricExporter):
         self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any
     ) -> MetricExportResult:
         self._add_histograms(metrics_data)
-        result = self._inner.export(metrics_data, timeout_millis, **kwargs)
+        result = self._inner.export(metrics_data, min(timeout_millis, self._timeout_ms), **kwargs)
         failed = result is not MetricExportResult.SUCCESS
         if failed != self._failing:
             self._failing = failed
@@ -123,9 +129,9 @@ class OtlpExport:
             **connection_to(endpoint, interval_ms / 1000), max_export_batch_size=POINTS_A_REQUEST_MAX
         )
         reader = PeriodicExportingMetricReader(
-            _Exporter(inner, self._histograms, endpoint),
+            _Exporter(inner, self._histograms, endpoint, min(interval_ms, EXPORT_S_MAX * 1000)),
             export_interval_millis=interval_ms,
-            export_timeout_millis=min(interval_ms, EXPORT_S_MAX * 1000),
+            export_timeout_millis=LOOK_S_MAX * 1000,
             cardinality_limits={ObservableCounter: SERIES_A_METRIC_MAX, ObservableGauge: SERIES_A_METRIC_MAX},
         )
         self._provider = MeterProvider([reader], resource_of(service_name), shutdown_on_exit=False)
