@@ -16,7 +16,7 @@ from fila.errors import NotAllowed, QueueNotFound
 from fila.v1 import admin_pb2, service_pb2
 from tests.access.guarded_server import Guarded, make_queue, refusal
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]  # a process for each command
 
 
 def fila(guarded: Guarded, *arguments: str, key: str, folder: Path, **environ: str) -> Any:

@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.conftest import StartServer
 from tools import terminal_picture
 
-pytestmark = [pytest.mark.e2e]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]  # a process for each command
 
 FIVE_MINUTES = (terminal_picture.ROOT / "README.md").read_text().split("## Five minutes")[1]
 

@@ -97,6 +97,7 @@ async def test_random_pipelines_are_answered_as_the_model_says(server: RunningSe
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(180)
 async def test_a_thousand_waiting_readers_each_get_their_push_at_once(server: RunningServer):
     readers = [await raw_client(server) for _ in range(1000)]
     pusher = await raw_client(server)

@@ -32,6 +32,20 @@ MOVING_PAGES = sorted(page for page in COMING_FROM.glob("*.md") if page.stem not
 DOCUMENTED_ADDRESS = "localhost:5555"
 COMMAND_S_MAX = 30.0
 
+TIMEOUT = """
+import subprocess, sys, time
+from pathlib import Path
+
+*_, seconds = sys.argv[1:5]
+worker = subprocess.Popen(sys.argv[5:])
+while worker.poll() is None and "works for" not in Path("worker.log").read_text():
+    time.sleep(0.05)
+time.sleep(float(seconds))
+worker.terminate()
+sys.exit(worker.wait())
+"""
+"""In place of `timeout` before a worker, whose time begins when it has begun to work: a busy machine starts it late."""
+
 _BLOCK = re.compile(r"^```(?P<kind>python|lua|console)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 _FILE_NAME = re.compile(r"(?:#|--) (\w+\.(?:py|lua))")
 
@@ -83,6 +97,7 @@ WALKS = [
 ]
 
 
+@pytest.mark.timeout(240)  # a process for each command
 @pytest.mark.parametrize("page", WALKS)
 def test_the_tutorial_works_as_it_is_written(page: Path, start_server: StartServer, tmp_path: Path) -> None:
     server = start_server(FILA_TELEMETRY__OTLP_ENDPOINT="")
@@ -123,6 +138,7 @@ def _environ(folder: Path, address: str) -> dict[str, str]:
     for name, line in (
         ("python", f'exec "{sys.executable}" "$@"'),
         ("fila", f'exec "{sys.executable}" -c "from fila_cli.main import main; main()" "$@"'),
+        ("timeout", f'exec "{sys.executable}" -c \'{TIMEOUT}\' "$@"'),
     ):
         program = programs / name
         program.write_text(f"#!/bin/sh\n{line}\n")
