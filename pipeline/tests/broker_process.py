@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import json
 import os
-import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,14 +18,26 @@ from fila.v1 import admin_pb2, admin_pb2_grpc, auth_pb2_grpc, service_pb2, servi
 START_S_MAX = 30.0
 
 
+@functools.cache
+def _prepared(root: Path) -> Any:
+    """By its path: `tests` is this folder here."""
+    spec = importlib.util.spec_from_file_location("fila_prepared", root / "tests/prepared.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
 class BrokerProcess:
     """One server; `start` after `kill` finds its data again, on another port."""
 
     def __init__(self, root: Path, folder: Path, *, key: str = "", ca_file: Path | None = None) -> None:
         """`key`, `ca_file`: the admin's key and the authority, for a broker that is started with keys and TLS."""
-        self._python = root / ".venv/bin/python"
+        self._root = root
         self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Any = None
         self._channel: grpc.Channel | None = None
         self._starts = 0
         self._key, self._ca_file = key, ca_file
@@ -42,12 +56,8 @@ class BrokerProcess:
             **more,
         }
         with log_file.open("wb") as stderr:
-            self._process = subprocess.Popen(
-                [str(self._python), "-m", "fila_server.main"],
-                env=environ,
-                cwd=self._folder,
-                stderr=stderr,
-                stdout=subprocess.DEVNULL,
+            self._process = _prepared(self._root).start(
+                environ, self._folder, stderr.fileno(), python=str(self._root / ".venv/bin/python")
             )
         deadline = time.monotonic() + START_S_MAX
         while time.monotonic() < deadline and self._process.poll() is None:

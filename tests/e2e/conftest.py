@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ import pytest
 
 from fila import FilaClient
 from fila.v1 import admin_pb2_grpc, service_pb2_grpc
+from tests import prepared
 from tests.e2e.command_line import CommandLine
 
 START_S_MAX = float(os.environ.get("FILA_TESTS_START_S_MAX") or 50.0)
@@ -30,7 +30,7 @@ SMALL_BALLAST = str(1 << 20)
 class RunningServer:
     """One server; `log` holds what it said so far, a dict a line."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | prepared.Forked
     log_file: Path
     data_dir: Path
     addresses: dict[str, str] = field(default_factory=dict)
@@ -70,8 +70,10 @@ class RunningServer:
 StartServer = Callable[..., RunningServer]
 
 
-def launch(data_dir: Path, log_file: Path, *, open_files: str = "", **environ: str) -> RunningServer:
-    """Start a server without waiting for it; `open_files` are options of ulimit."""
+def launch(
+    data_dir: Path, log_file: Path, afresh: bool = False, /, *, open_files: str = "", **environ: str
+) -> RunningServer:
+    """Start a server without waiting for it; `open_files` are options of ulimit. It is forked, unless `afresh`."""
     limited = ["sh", "-c", f'ulimit {open_files} && exec "$@"', "sh"] if open_files else []
     given = {
         "FILA_SERVER__LISTEN_ADDR": "127.0.0.1:0",
@@ -86,12 +88,8 @@ def launch(data_dir: Path, log_file: Path, *, open_files: str = "", **environ: s
     if "FILA_SERVER__IO_THREADS" in os.environ:
         given["FILA_SERVER__IO_THREADS"] = os.environ["FILA_SERVER__IO_THREADS"]
     with log_file.open("wb") as stderr:
-        process = subprocess.Popen(
-            [*limited, sys.executable, "-m", "fila_server.main"],
-            env=inherited | given,
-            cwd=log_file.parent,
-            stderr=stderr,
-            stdout=subprocess.DEVNULL,
+        process = prepared.start(
+            inherited | given, log_file.parent, stderr.fileno(), within=limited, afresh=afresh
         )
     return RunningServer(process, log_file, data_dir)
 
@@ -111,13 +109,18 @@ def wait_until_started(server: RunningServer) -> RunningServer:
 
 
 @pytest.fixture
-def start_server(tmp_path: Path) -> Iterator[StartServer]:
-    """Start servers that end with the test. `data_dir` to use one again, settings as FILA_ names."""
+def start_server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[StartServer]:
+    """Start servers that end with the test. `data_dir` to use one again, settings as FILA_ names.
+
+    They are forked (tests/prepared.py) but in a module that says `STARTS_AFRESH = True`, whose subject is the start.
+    """
     servers: list[RunningServer] = []
+    afresh = getattr(request.module, "STARTS_AFRESH", False)
 
     def start(data_dir: Path | None = None, open_files: str = "", **environ: str) -> RunningServer:
         log_file = tmp_path / f"server-{len(servers)}.log"
-        servers.append(launch(data_dir or tmp_path / "data", log_file, open_files=open_files, **environ))
+        folder = data_dir or tmp_path / "data"
+        servers.append(launch(folder, log_file, afresh, open_files=open_files, **environ))
         return wait_until_started(servers[-1])
 
     yield start

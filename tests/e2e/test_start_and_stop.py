@@ -14,6 +14,8 @@ import pytest
 from fila.v1 import admin_pb2, service_pb2
 from tests.e2e.conftest import RunningServer, StartServer, launch
 
+STARTS_AFRESH = True
+
 pytestmark = pytest.mark.e2e
 
 
@@ -64,7 +66,9 @@ def test_a_taken_port_is_exit_1_and_names_the_setting(tmp_path: Path) -> None:
         holder.listen()
         address = f"127.0.0.1:{holder.getsockname()[1]}"
 
-        code, line = _fails(launch(tmp_path / "data", tmp_path / "log", FILA_SERVER__LISTEN_ADDR=address))
+        code, line = _fails(
+            launch(tmp_path / "data", tmp_path / "log", True, FILA_SERVER__LISTEN_ADDR=address)
+        )
 
     assert code == 1
     assert f"cannot listen on {address}" in line
@@ -76,7 +80,7 @@ def test_a_data_directory_in_use_is_exit_1_and_the_other_server_goes_on(
 ) -> None:
     first = start_server()
 
-    code, line = _fails(launch(first.data_dir, tmp_path / "second.log"))
+    code, line = _fails(launch(first.data_dir, tmp_path / "second.log", True))
 
     assert code == 1
     assert f"is in use by process {first.process.pid}; stop that server, or" in line
@@ -86,7 +90,7 @@ def test_a_data_directory_in_use_is_exit_1_and_the_other_server_goes_on(
 def test_a_data_directory_that_is_a_file_is_exit_1(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
 
-    code, line = _fails(launch(tmp_path / "data", tmp_path / "log"))
+    code, line = _fails(launch(tmp_path / "data", tmp_path / "log", True))
 
     assert code == 1
     assert "cannot write to data directory" in line
@@ -97,7 +101,7 @@ def test_a_newer_format_is_exit_1_and_changes_nothing(tmp_path: Path, start_serv
     assert first.stop() == 0
     (first.data_dir / "format").write_text("fila 99\n")
 
-    code, line = _fails(launch(first.data_dir, tmp_path / "second.log"))
+    code, line = _fails(launch(first.data_dir, tmp_path / "second.log", True))
 
     assert code == 1
     assert "has format 99" in line
@@ -114,7 +118,7 @@ def test_damage_is_exit_1_where_it_shall_stop_the_start_and_reported_where_not(
     first.stop(signal.SIGKILL)
     _flip_a_byte(max((first.data_dir / "rocksdb").glob("*.log"), key=lambda log: log.stat().st_size))
 
-    code, line = _fails(launch(first.data_dir, tmp_path / "second.log", FILA_STORAGE__ON_DAMAGE="stop"))
+    code, line = _fails(launch(first.data_dir, tmp_path / "second.log", True, FILA_STORAGE__ON_DAMAGE="stop"))
     assert code == 1
     assert "damage" in line
     assert "on_damage" in line
@@ -132,7 +136,7 @@ def _flip_a_byte(file: Path) -> None:
 
 
 def test_a_mistyped_setting_is_exit_2(tmp_path: Path) -> None:
-    code, line = _fails(launch(tmp_path / "data", tmp_path / "log", FILA_SCHEDULER__QUANTUM="lots"))
+    code, line = _fails(launch(tmp_path / "data", tmp_path / "log", True, FILA_SCHEDULER__QUANTUM="lots"))
 
     assert code == 2
     assert "scheduler.quantum must be a whole number" in line
@@ -143,7 +147,7 @@ def test_a_certificate_that_is_not_there_is_exit_2_before_a_store_is_made(tmp_pa
         "FILA_TLS__CERT_FILE": str(tmp_path / "none.pem"),
         "FILA_TLS__KEY_FILE": str(tmp_path / "none.key"),
     }
-    code, line = _fails(launch(tmp_path / "data", tmp_path / "log", **missing))
+    code, line = _fails(launch(tmp_path / "data", tmp_path / "log", True, **missing))
 
     assert code == 2
     assert f"tls.cert_file: {tmp_path / 'none.pem'} cannot be read" in line

@@ -9,8 +9,10 @@ import os
 import secrets
 import signal
 import socket
-import sys
+import subprocess
 from pathlib import Path
+
+from tests import prepared
 
 START_S_MAX = 60.0
 STOP_S_MAX = 15.0
@@ -40,7 +42,7 @@ class Broker:
         self._folder = folder
         self._settings = settings
         self._port = free_port()
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: subprocess.Popen[bytes] | prepared.Forked | None = None
         self._starts = 0
 
     @property
@@ -68,17 +70,13 @@ class Broker:
             **self._settings,
         }
         with log.open("wb") as stderr:
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "fila_server.main"),
-                env=environment,
-                cwd=self._folder,
-                stderr=stderr,
-                stdout=asyncio.subprocess.DEVNULL,
+            self._process = await asyncio.to_thread(
+                prepared.start, environment, self._folder, stderr.fileno()
             )
         for _ in range(int(START_S_MAX / 0.02)):
             if _says_started(log):
                 return
-            if self._process.returncode is not None:
+            if self._process.poll() is not None:
                 break
             await asyncio.sleep(0.02)
         raise BrokerFailed(f"the broker did not start:\n{log.read_text()}")
@@ -92,14 +90,14 @@ class Broker:
         await self._end(signal.SIGKILL)
 
     async def _end(self, number: signal.Signals) -> None:
-        if self._process is None or self._process.returncode is not None:
+        if self._process is None or self._process.poll() is not None:
             return
         self._process.send_signal(number)
         try:
-            await asyncio.wait_for(self._process.wait(), STOP_S_MAX)
-        except TimeoutError:
+            await asyncio.to_thread(self._process.wait, STOP_S_MAX)
+        except subprocess.TimeoutExpired:
             self._process.kill()
-            await self._process.wait()
+            await asyncio.to_thread(self._process.wait)
             raise BrokerFailed(f"the broker did not stop within {STOP_S_MAX} s") from None
 
 
