@@ -18,12 +18,13 @@ from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
 from tests.crash import powercut
 from tests.e2e.conftest import RunningServer, launch, wait_until_started
 
-LIVES = int(os.environ.get("FILA_KILLS") or (100 if os.environ.get("FILA_SOAK") else 6))
+HERE = 4
+LIVES = int(os.environ.get("FILA_KILLS") or (100 if os.environ.get("FILA_SOAK") else HERE))
 
 pytestmark = [
     pytest.mark.crash,
     pytest.mark.slow,
-    pytest.mark.timeout(240 if LIVES == 6 else 0),
+    pytest.mark.timeout(240 if LIVES == HERE else 0),
     pytest.mark.costly("a server starts, works and is killed, some times over"),
 ]
 

@@ -23,7 +23,8 @@ from tests.crash.witness import Witness
 from tests.e2e.conftest import RunningServer, launch, wait_until_started
 
 KILLS = int(os.environ.get("FILA_KILLS") or 0)
-KILLS_EVERY_TIME = {"fsync": 20, "os": 10}
+KILLS_EVERY_TIME = {"fsync": 12, "os": 6}
+CUTS_EVERY_TIME = 8
 SEED = int(os.environ.get("FILA_KILLS_SEED") or 2)
 DURABILITIES = {"fsync": admin_pb2.DURABILITY_FSYNC, "os": admin_pb2.DURABILITY_OS}
 
@@ -119,7 +120,7 @@ async def test_nothing_answered_is_lost_and_nothing_settled_returns_when_the_pro
 async def test_a_power_cut_loses_nothing_that_was_answered_under_fsync_and_nothing_in_between_under_os(
     tmp_path: Path, durability: str
 ) -> None:
-    kills = KILLS or 20
+    kills = KILLS or CUTS_EVERY_TIME
     witness = Witness(keeps_leases=False, keeps_answered=durability == "fsync")
     load = Load(witness, seed=SEED + 1, durability=DURABILITIES[durability])
 

@@ -234,14 +234,14 @@ def test_what_the_document_calls_needed_the_broker_refuses_to_miss(
 
 
 IN_SOAK = bool(os.environ.get("FILA_SOAK"))
-EXAMPLES = 200 if IN_SOAK else 6
+EXAMPLES = 200 if IN_SOAK else 3
 """Requests of each kind and operation."""
 
 
 @pytest.mark.e2e
 @pytest.mark.needs("module:fila_server.core.runtime.engine", "module:schemathesis")
 @pytest.mark.timeout(0 if IN_SOAK else 180)
-@pytest.mark.costly("a thousand requests, made from the document")
+@pytest.mark.costly("hundreds of requests, made from the document")
 @pytest.mark.parametrize("kind", ["right", "wrong"])
 def test_nothing_that_the_document_allows_or_forbids_makes_the_gateway_stumble(bounded_gateway, queue, kind):
     """Requests made from the document: no 5xx, no status that is not described, and answers as they are described."""
