@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from pathlib import Path
 
@@ -111,7 +112,12 @@ def test_what_retention_took_between_two_runs_fails_the_second(spark, broker, qu
 
 def test_a_query_that_runs_goes_on_over_a_restart_of_the_broker(spark, tmp_path):
     own = BrokerProcess(Path(__file__).resolve().parents[2], tmp_path)
-    own.start()
+    # Bound without listening: the system gives the port to nobody else while the broker is down.
+    kept = socket.socket()
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    kept.bind(("127.0.0.1", 0))
+    address = f"127.0.0.1:{kept.getsockname()[1]}"
+    own.start(address)
     try:
         own.create("orders")
         own.fill("orders", 1000)
@@ -119,13 +125,14 @@ def test_a_query_that_runs_goes_on_over_a_restart_of_the_broker(spark, tmp_path)
         query = stream.option("checkpointLocation", str(tmp_path / "checkpoint")).start(str(tmp_path / "out"))
         wait_for_rows(spark, tmp_path, query, 1000)
         own.kill()
-        own.start(own.address)
+        own.start(address)
         own.fill("orders", 1000, first=1000)
         wait_for_rows(spark, tmp_path, query, 2000)
         assert numbers(spark, tmp_path) == list(range(2000))
         query.stop()
     finally:
         own.kill()
+        kept.close()
 
 
 def test_a_queue_made_anew_is_refused_and_then_read_from_its_beginning_where_that_is_allowed(
