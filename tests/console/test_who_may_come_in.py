@@ -325,6 +325,7 @@ def _unless_late(answer):
     return None if answer.status == HTTPStatus.SERVICE_UNAVAILABLE else answer
 
 
+@pytest.mark.timeout(180)  # hundreds of requests, one after the other
 @pytest.mark.parametrize("who", PRINCIPALS)
 def test_every_address_answers_every_key_in_words(keyed, who):
     """What a key may not is refused by the broker, and said; nothing is a failure of the console."""
