@@ -51,7 +51,7 @@ class RunningConsole:
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """One request, with headers as they are given: `Host` too."""
-        connection = http.client.HTTPConnection(self.address, timeout=20)
+        connection = http.client.HTTPConnection(self.address, timeout=50)
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if self.cookie:
             sent.setdefault("Cookie", self.cookie)

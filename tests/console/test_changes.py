@@ -120,6 +120,7 @@ def test_a_weight_that_cannot_be_is_refused_in_words(console, client, page):
         until(lambda: "whole number from 0 to 1,000" in said(page))
 
 
+@pytest.mark.costly("a browser, and keys one after the other")
 def test_a_key_is_the_same_key_whatever_its_characters(console, client, page):
     key, queue = " a\rb\n\0\\n=\u202e ", "odd"
     client.create_queue(queue, fairness_key_header="tenant")

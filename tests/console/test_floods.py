@@ -77,7 +77,7 @@ def flood(console: RunningConsole, head: str, body: str = ""):
     sockets = []
     try:
         for number in range(WRONG):
-            raw = socket.create_connection((host, int(port)), 20)
+            raw = socket.create_connection((host, int(port)), 50)
             sockets.append(raw)
             sent = body.format(number=f"{number:044}")
             raw.sendall(
@@ -102,7 +102,7 @@ def link(keyed):
 def test_links_that_are_none_keep_no_tenant_from_its_page(keyed, link):
     head = "POST /t/broker/live HTTP/1.1\r\nAuthorization: Bearer fila_nobody_{number}\r\n"
     host, port = keyed.console.address.split(":")
-    with flood(keyed.console, head), socket.create_connection((host, int(port)), 20) as raw:
+    with flood(keyed.console, head), socket.create_connection((host, int(port)), 50) as raw:
         raw.sendall(
             f"POST /t/broker/live HTTP/1.1\r\nAuthorization: Bearer {link}\r\nHost: {keyed.console.address}\r\n"
             f"Origin: {keyed.console.url}\r\nContent-Length: 0\r\n\r\n".encode()
@@ -319,7 +319,7 @@ async def test_a_body_in_chunks_and_trailers_are_read_as_ever():
 def test_a_header_behind_the_body_is_none(console):
     """Whatever parser is installed: an Origin that stands there was seen by nobody who judges it."""
     host, port = console.address.split(":")
-    with socket.create_connection((host, int(port)), 20) as raw:
+    with socket.create_connection((host, int(port)), 50) as raw:
         raw.sendall(
             f"POST /b/broker/login HTTP/1.1\r\nHost: {console.address}\r\ntransfer-encoding: chunked\r\n"
             f"connection: close\r\n\r\n5\r\nkey=a\r\n0\r\nOrigin: {console.url}\r\n\r\n".encode()

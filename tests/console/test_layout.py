@@ -133,11 +133,15 @@ def test_brokers_stand_side_by_side_and_one_that_is_away_keeps_no_other_waiting(
         "--broker", f"here=http://{broker.addresses['grpc'].removeprefix('http://')}",
         "--broker", "away=http://127.0.0.1:1",
     )  # fmt: skip
-    answer = console.get("/")
+
+    def once_here_answers() -> str:
+        answer = console.get("/")
+        assert answer.status == 200
+        return answer.text if "Waiting" in answer.text else ""
+
+    here, away = until(once_here_answers).split('href="/b/away/"')
     console.stop()
 
-    assert answer.status == 200
-    here, away = answer.text.split('href="/b/away/"')
     assert 'href="/b/here/"' in here
     assert "Waiting" in here
     assert "does not answer" in away or "did not answer" in away

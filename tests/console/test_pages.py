@@ -71,6 +71,7 @@ def numbers_of(text: str) -> int:
     return int(re.sub(r"[^0-9]", "", text))
 
 
+@pytest.mark.costly("a page in a browser, judged in each theme")
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing_and_no_page_scrolls_sideways(console, orders, page, axe, name):
     page.goto(console.url + HOME + PAGES[name])

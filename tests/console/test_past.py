@@ -389,6 +389,7 @@ def test_a_console_without_a_prometheus_says_which_option_names_one(console):
 
 @pytest.mark.e2e
 @pytest.mark.needs("chromium")
+@pytest.mark.costly("a browser, and views one after the other")
 def test_the_address_keeps_view_filter_and_range_and_a_failure_stands_above_the_lines(broker, fake, page):
     from fila.sync import FilaClient
 
