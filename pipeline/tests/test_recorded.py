@@ -411,6 +411,10 @@ def _forget(directory: Path, through: str) -> None:
             (directory / entry["file"]).unlink()
 
 
+# `make test` makes a checkpoint on another file system, in the test of every command; the long runs follow one there.
+@pytest.mark.parametrize(
+    "address_of", ["directory", pytest.param("elsewhere", marks=pytest.mark.soak)], indirect=True
+)
 def test_a_run_whose_beginning_is_gone_is_followed_from_a_checkpoint(
     spark: SparkSession, rolled, address_of
 ) -> None:

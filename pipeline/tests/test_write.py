@@ -122,7 +122,9 @@ address, queue, source, checkpoint = sys.argv[1:]
 spark = (
     SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
     .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
-    .config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    .config("spark.sql.shuffle.partitions", "2").config("spark.sql.adaptive.enabled", "false")
+    .config("spark.sql.codegen.wholeStage", "false")  # as conftest.py: small data
+    .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC").getOrCreate()
 )
 rows = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(source)
 rows = rows.withColumnRenamed("value", "payload")
