@@ -26,4 +26,5 @@ def test_memory_is_given_back_when_connections_close_although_nothing_is_written
     for client in clients:
         client.close()
 
-    edge.run_until(lambda: rounds(edge.engine, ROUNDS) == 1, "memory was given back")
+    # Not exactly once: the edge's thread frees them one by one, and the first may go with a round of its own.
+    edge.run_until(lambda: rounds(edge.engine, ROUNDS) >= 1, "memory was given back")

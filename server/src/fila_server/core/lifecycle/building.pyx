@@ -111,7 +111,7 @@ cdef ArrivalTimes* _fill_entries(
                 times = times_of(arrival)
                 memset(times, 0, builder.count * sizeof(Times))
             times[i].deliver_at_ms, times[i].expires_ms = b.deliver_at_ms, b.expires_ms
-            times[i].replaces = b.replaces
+            times[i].replaces, times[i].behind = b.replaces, b.behind
     return arrival
 
 

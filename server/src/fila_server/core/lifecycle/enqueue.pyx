@@ -103,6 +103,7 @@ cdef void _take_options(
     if row != NULL:
         b.replaces = dedup_newest(queue, row)
         dedup_replace(core, queue, row, stood)
+        b.behind = row.known.before if row.known.before != b.replaces else 0
     elif o.dedup_key.length:
         dedup_add(core, queue, o.dedup_key, o.replaces)
 

@@ -34,6 +34,9 @@ cdef void _reveal_instead(
     if replacing.due_ms:
         replacing.due_ns = core.mono_ns + _left_ms(core, arrival, replacing.due_ms) * 1000000
     replacing_add(core, &replacing)
+    if times.behind:                    # the one that it replaces, and that waited for this one, may be done
+        replacing.before = times.behind
+        replacing_add(core, &replacing)
 
 
 cdef void _reveal_to(Core* core, Frame* frame, Channel* channel) noexcept nogil:

@@ -13,6 +13,7 @@ from fila_server.core.formats.state_records cimport (
     STATE_DELAYED, STATE_HELD, STATE_READY, STATE_RETRY, STATE_RETURNED,
 )
 from fila_server.core.index.ages cimport frame_delayed
+from fila_server.core.index.dedup cimport stands
 from fila_server.core.index.delays cimport (
     expiry_add, replacing_add, slot_delay, slot_delay_retry, slot_hold,
 )
@@ -34,7 +35,7 @@ from fila_server.core.state.kinds cimport (
 from fila_server.core.state.paths cimport (
     bits_cost, entry_of, frame_enqueued_ms, frame_id, frame_offset, share_of,
 )
-from fila_server.core.state.pending cimport OwnIds, Replacing
+from fila_server.core.state.pending cimport Dedup, OwnIds, Replacing
 from fila_server.core.state.state cimport Channel, Delay, Entry, Lease, Share, Slot
 from fila_server.core.structures.buffer cimport Cursor, Slice, must_malloc, read_u32be, take_slice
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
@@ -230,13 +231,12 @@ cdef void _slot_read(
                 core, deliver_at_ms, deliver_at_ms - frame_enqueued_ms(share_of(slot).frame, slot.index)))
     if state != NULL and state.kind == STATE_HELD:
         slot_hold(core, slot, state.a)
-        _note_replacing(core, slot, offset, state.a)
+        _note_replacing(core, share_of(slot).channel, offset, state.a)
 
 
-cdef void _note_replacing(Core* core, Slot* slot, uint64_t offset, uint64_t before) noexcept nogil:
+cdef void _note_replacing(Core* core, Channel* channel, uint64_t offset, uint64_t before) noexcept nogil:
     """The first pass finds out what is left to do of it. What was in the log already when its channel started
     stands there for itself."""
-    cdef Channel* channel = share_of(slot).channel
     cdef Replacing replacing
     if before == 0 or offset < channel.log_below:
         return
@@ -304,8 +304,19 @@ cdef void frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noexc
             slot_unplaced(slot)
             if noted or times != NULL:
                 _slot_read(core, notes, slot, offset, times[i].deliver_at_ms if times != NULL else 0)
-            _note_replacing(core, slot, offset, times[i].replaces if times != NULL else 0)
+            _note_replacing(core, channel, offset, times[i].replaces if times != NULL else 0)
         channel = channel.next
+
+
+cdef void dedup_take(Core* core, Queue* queue) noexcept nogil:
+    cdef Dedup* row = queue.dedup_oldest
+    cdef Channel* channel
+    while row != NULL:
+        channel = queue.channels if row.known.before and stands(queue, row.known.before) else NULL
+        while channel != NULL:
+            _note_replacing(core, channel, row.known.offset, row.known.before)
+            channel = channel.next
+        row = row.next
 
 
 cdef int _by_place(const void* a, const void* b) noexcept nogil:

@@ -24,7 +24,7 @@ from fila_server.core.index.keys cimport key_intern, key_recover
 from fila_server.core.index.policy cimport queue_configure
 from fila_server.core.index.schedules cimport schedule_recover
 from fila_server.core.lifecycle.queues cimport channel_new, queue_new
-from fila_server.core.recovery.frames cimport frame_record_read, frame_take, queue_place
+from fila_server.core.recovery.frames cimport dedup_take, frame_record_read, frame_take, queue_place
 from fila_server.core.recovery.notes cimport Notes, note_lease, note_settled, note_state
 from fila_server.core.recovery.sinks cimport sink_read, sinks_recovered
 from fila_server.core.scheduling.flows cimport flow_reconsider
@@ -363,6 +363,7 @@ cdef void _settle_queue(Core* core, Queue* queue, Map64* dlq_of) noexcept nogil:
             frame_finish(core, frame)
         frame = directory_after(&queue.directory, frame)
     dedup_sort(queue)
+    dedup_take(core, queue)
     while True:                         # the references that _key_read took
         key = <Key*> textmap_next(&queue.keys, &cursor)
         if key == NULL:
