@@ -36,7 +36,10 @@ final class BidiStream<Q, A> {
     private volatile boolean over;
     private volatile @Nullable FilaException cancelledBecause;
 
-    private BidiStream(ClientCall<Q, A> call) {
+    private final Connection connection;
+
+    private BidiStream(Connection connection, ClientCall<Q, A> call) {
+        this.connection = connection;
         this.call = call;
     }
 
@@ -48,7 +51,8 @@ final class BidiStream<Q, A> {
             Events<A> events) {
         // So that "ready" means that nothing waits to be written.
         CallOptions callOptions = CallOptions.DEFAULT.withOnReadyThreshold(1);
-        BidiStream<Q, A> stream = new BidiStream<>(connection.newCall(method, callOptions));
+        BidiStream<Q, A> stream =
+                new BidiStream<>(connection, connection.newCall(method, callOptions));
         stream.start(known, events);
         return stream;
     }
@@ -71,7 +75,11 @@ final class BidiStream<Q, A> {
                     public void onClose(Status status, Metadata trailers) {
                         over = true;
                         FilaException because = cancelledBecause;
-                        events.ended(because == null ? reasonOf(status, trailers, known) : because);
+                        if (because == null) {
+                            because = reasonOf(status, trailers, known);
+                        }
+                        connection.follow(because);
+                        events.ended(because);
                     }
                 },
                 new Metadata());

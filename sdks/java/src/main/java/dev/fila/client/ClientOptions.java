@@ -13,6 +13,9 @@ import org.jspecify.annotations.Nullable;
  * #toBuilder()} one that differs.
  */
 public final class ClientOptions {
+    private static final Duration KEEPALIVE_TIME = Duration.ofSeconds(30);
+    private static final Duration KEEPALIVE_TIMEOUT = Duration.ofSeconds(10);
+
     private final Duration connectTimeout;
     private final Duration callTimeout;
     private final Duration retryFor;
@@ -195,6 +198,11 @@ public final class ClientOptions {
         return keepAliveTimeout;
     }
 
+    /** Whether the program said nothing about pings. */
+    boolean hasUsualKeepAlive() {
+        return keepAliveTime.equals(KEEPALIVE_TIME) && keepAliveTimeout.equals(KEEPALIVE_TIMEOUT);
+    }
+
     /** TLS; null for none, unless an address begins with https://. */
     public @Nullable TlsOptions tls() {
         return tls;
@@ -252,8 +260,8 @@ public final class ClientOptions {
         private Prefetch prefetch = Prefetch.auto();
         private String name = ClientOptions.nameOfProcess();
         private Backoff backoff = Backoff.standard();
-        private Duration keepAliveTime = Duration.ofSeconds(30);
-        private Duration keepAliveTimeout = Duration.ofSeconds(10);
+        private Duration keepAliveTime = KEEPALIVE_TIME;
+        private Duration keepAliveTimeout = KEEPALIVE_TIMEOUT;
         private @Nullable TlsOptions tls = null;
         private @Nullable String apiKey = null;
         private ConnectionListener connectionListener = event -> {};

@@ -2,7 +2,10 @@ package dev.fila.client;
 
 import dev.fila.client.errors.ClientClosedException;
 import dev.fila.client.errors.ErrorDetails;
+import dev.fila.client.errors.FilaException;
+import dev.fila.client.errors.NotOwnerException;
 import dev.fila.client.internal.Addresses;
+import dev.fila.client.internal.Route;
 import dev.fila.client.internal.Timers;
 import io.grpc.CallOptions;
 import io.grpc.ChannelCredentials;
@@ -29,12 +32,14 @@ import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One gRPC channel to one broker, and the rules by which a call is tried again.
+ * One gRPC channel to one broker, or to the node of a group that serves, and the rules by which a
+ * call is tried again.
  *
  * <pre>
  * what went wrong                              tried again
  * the broker could not be reached              yes, for retryFor: nothing was sent
  * the broker said UNAVAILABLE (it is stopping) yes, for retryFor: it did nothing
+ * a node of a group said that another serves   yes, for retryFor, there
  * the connection broke, the answer is missing  only what {@link Rpc} calls repeatable
  * the broker said it is overloaded             for waitWhenOverloaded, at the pace it suggests
  * anything else                                no
@@ -54,6 +59,13 @@ final class Connection {
 
     private static final long CLOSE_TIMEOUT_S = 5;
 
+    /**
+     * A node of a group that hangs is left for another; a broker allows no more pings than this.
+     */
+    private static final Duration GROUP_KEEPALIVE_TIME = Duration.ofSeconds(10);
+
+    private static final Duration GROUP_KEEPALIVE_TIMEOUT = Duration.ofSeconds(3);
+
     /** The port is asked for the reason this often: what listens there may change. */
     private static final long DIAGNOSE_EVERY_NS = 1_000_000_000;
 
@@ -65,6 +77,7 @@ final class Connection {
     final ConnectionEvents events;
 
     private final Addresses addresses;
+    private final Route route;
     private final @Nullable TlsOptions tls;
     private final Diagnosis diagnosis;
     private final ManagedChannel channel;
@@ -75,6 +88,7 @@ final class Connection {
     Connection(List<String> targets, ClientOptions options) {
         this.options = options;
         addresses = Addresses.parse(targets);
+        route = new Route(addresses);
         timers = options.timers().get();
         threads = new ClientThreads(options.executor());
         TlsOptions wanted = options.tls();
@@ -90,8 +104,11 @@ final class Connection {
     private ManagedChannel newChannel() {
         ChannelCredentials credentials =
                 tls == null ? InsecureChannelCredentials.create() : tls.credentials();
+        boolean isGroup = addresses.hostPorts().size() > 1 && options.hasUsualKeepAlive();
+        Duration keepAliveTime = isGroup ? GROUP_KEEPALIVE_TIME : options.keepAliveTime();
+        Duration keepAliveTimeout = isGroup ? GROUP_KEEPALIVE_TIMEOUT : options.keepAliveTimeout();
         ManagedChannelBuilder<?> builder =
-                Grpc.newChannelBuilder(addresses.channelTarget(), credentials)
+                Grpc.newChannelBuilder(route.channelTarget(), credentials, route.registry())
                         .executor(threads.own())
                         .maxInboundMessageSize(MESSAGE_BYTES_MAX)
                         // Our own rules decide what is tried again.
@@ -99,9 +116,8 @@ final class Connection {
                         .idleTimeout(Integer.MAX_VALUE, TimeUnit.DAYS)
                         // A broker that vanished without a word (power, network) is noticed by an
                         // unanswered ping.
-                        .keepAliveTime(options.keepAliveTime().toNanos(), TimeUnit.NANOSECONDS)
-                        .keepAliveTimeout(
-                                options.keepAliveTimeout().toNanos(), TimeUnit.NANOSECONDS)
+                        .keepAliveTime(keepAliveTime.toNanos(), TimeUnit.NANOSECONDS)
+                        .keepAliveTimeout(keepAliveTimeout.toNanos(), TimeUnit.NANOSECONDS)
                         .userAgent("fila-java/" + FilaClient.VERSION);
         if (tls != null) {
             tls.serverName().ifPresent(builder::overrideAuthority);
@@ -216,6 +232,21 @@ final class Connection {
 
     void connectNow() {
         channel.resetConnectBackoff();
+    }
+
+    /**
+     * Leads to where the owner is, if the error is the word of a node that stands by: the next try
+     * is there.
+     */
+    void follow(FilaException error) {
+        if (error instanceof NotOwnerException refused && !closed) {
+            route.leave(refused.owner());
+        }
+    }
+
+    /** Leads to all addresses again, where it led to one alone and nobody answers there. */
+    boolean widen() {
+        return route.widen();
     }
 
     boolean isClosed() {

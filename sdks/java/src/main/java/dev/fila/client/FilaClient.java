@@ -71,7 +71,7 @@ public final class FilaClient extends KeyCalls implements AutoCloseable {
 
     /**
      * Connects to the broker at {@code host:port}, with or without {@code http://} ({@code
-     * https://} for TLS).
+     * https://} for TLS); several addresses have commas between them.
      */
     public static FilaClient connect(String address) {
         return connect(address, ClientOptions.defaults());
@@ -84,6 +84,7 @@ public final class FilaClient extends KeyCalls implements AutoCloseable {
 
     /**
      * Connects to the first of several addresses that answers, and to the next when that is lost.
+     * Of a group of brokers it goes to the node that serves, also where only a standby was named.
      * Throws {@link dev.fila.client.errors.UnavailableException} when none answers within {@link
      * ClientOptions#connectTimeout()}, and at once when the two do not agree on TLS, or something
      * else answers there.

@@ -6,6 +6,7 @@ import dev.fila.client.errors.ErrorDetails;
 import dev.fila.client.errors.FilaException;
 import dev.fila.client.errors.InternalException;
 import dev.fila.client.errors.NotAllowedException;
+import dev.fila.client.errors.NotOwnerException;
 import dev.fila.client.errors.NotSupportedException;
 import dev.fila.client.errors.OverloadedException;
 import dev.fila.client.errors.UnavailableException;
@@ -69,7 +70,10 @@ final class FrameAnswers {
                 waited(frame) < options.retryFor().toNanos() && why instanceof UnavailableException;
         List<Integer> again = new ArrayList<>();
         for (int i = 0; i < frame.messages.size(); i++) {
-            if (patient && NewMessage.mayRepeat(frame.messages.get(i))) {
+            // A node that stands by has taken none of it.
+            boolean mayRepeat =
+                    why instanceof NotOwnerException || NewMessage.mayRepeat(frame.messages.get(i));
+            if (patient && mayRepeat) {
                 again.add(i);
             } else {
                 frame.receivers.failed(i, asLost(why, frame.queueOf(i)), answers);
@@ -98,6 +102,7 @@ final class FrameAnswers {
         boolean said =
                 ErrorMapping.isBrokersWord(failure) && !(failure instanceof UnavailableException);
         if (said
+                || failure instanceof NotOwnerException
                 || failure instanceof NotSupportedException
                 || failure instanceof NotAllowedException
                 || failure instanceof ClientClosedException) {

@@ -92,7 +92,9 @@ final class ReadyWait {
                 await(state);
             }
             case TRANSIENT_FAILURE -> {
-                connection.findOutWhy(this::fail);
+                if (!connection.widen()) {
+                    connection.findOutWhy(this::fail);
+                }
                 askAgainLater();
                 await(state);
             }

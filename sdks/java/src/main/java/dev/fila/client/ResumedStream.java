@@ -116,6 +116,7 @@ final class ResumedStream<Q, A> {
         }
         FilaException error =
                 ErrorMapping.unavailableUnlessSaid(ErrorMapping.ofCall(failure, known));
+        connection.follow(error);
         lostAt = attempt == 0 ? connection.timers.now() : lostAt;
         long wait = connection.options.backoff().waitBefore(attempt++).toNanos();
         long patience = connection.options.retryFor().toNanos();

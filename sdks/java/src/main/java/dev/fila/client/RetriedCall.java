@@ -105,6 +105,7 @@ final class RetriedCall<Q, A> {
         if (answer.isDone()) {
             return;
         }
+        connection.follow(error);
         Duration backoff = connection.options.backoff().waitBefore(tries++);
         Duration wait;
         Duration patience;

@@ -26,7 +26,8 @@ import io.grpc.Status;
  * │   ├── HooksFullException
  * │   └── DiskFloorException
  * ├── UnavailableException             the broker could not be reached, or is stopping
- * │   └── AnswerLostException          it may or may not have happened
+ * │   ├── AnswerLostException          it may or may not have happened
+ * │   └── NotOwnerException            another node of the group serves
  * ├── NotSupportedException
  * ├── NotAllowedException
  * ├── InternalException

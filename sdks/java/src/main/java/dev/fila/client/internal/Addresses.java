@@ -14,6 +14,7 @@ import java.util.List;
 public record Addresses(List<String> hostPorts, boolean isSecure) {
     /**
      * Reads {@code host:port} with or without {@code http://} or {@code https://}; at least one.
+     * One text may have several with commas between them.
      */
     public static Addresses parse(List<String> targets) {
         if (targets.isEmpty()) {
@@ -21,25 +22,16 @@ public record Addresses(List<String> hostPorts, boolean isSecure) {
         }
         List<String> hostPorts = new ArrayList<>();
         int secure = 0;
-        for (String target : targets) {
-            URI address = read(target);
+        for (String target : String.join(",", targets).split(",", -1)) {
+            URI address = read(target.strip());
             hostPorts.add(address.getRawAuthority());
             secure += address.getScheme().equals("https") ? 1 : 0;
         }
-        if (secure > 0 && secure < targets.size()) {
+        if (secure > 0 && secure < hostPorts.size()) {
             throw new IllegalArgumentException(
                     "addresses with and without https:// can't be mixed: " + targets);
         }
         return new Addresses(List.copyOf(hostPorts), secure > 0);
-    }
-
-    /** The target as gRPC's channels take it. */
-    public String channelTarget() {
-        if (hostPorts.size() == 1) {
-            return "dns:///" + hostPorts.get(0);
-        }
-        AddressListResolver.register();
-        return AddressListResolver.SCHEME + ":///" + String.join(",", hostPorts);
     }
 
     @Override

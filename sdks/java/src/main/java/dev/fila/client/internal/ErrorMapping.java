@@ -23,6 +23,7 @@ import dev.fila.client.errors.LogDamagedException;
 import dev.fila.client.errors.MessageNotFoundException;
 import dev.fila.client.errors.NotAllowedException;
 import dev.fila.client.errors.NotFoundException;
+import dev.fila.client.errors.NotOwnerException;
 import dev.fila.client.errors.NotSupportedException;
 import dev.fila.client.errors.OverloadedException;
 import dev.fila.client.errors.QueueExistsException;
@@ -103,6 +104,7 @@ public final class ErrorMapping {
                             new Kind(Code.RESOURCE_EXHAUSTED, DiskFloorException::new)),
                     Map.entry(
                             "SHUTTING_DOWN", new Kind(Code.UNAVAILABLE, UnavailableException::new)),
+                    Map.entry("NOT_OWNER", new Kind(Code.UNAVAILABLE, NotOwnerException::new)),
                     Map.entry(
                             "UNIMPLEMENTED",
                             new Kind(Code.UNIMPLEMENTED, NotSupportedException::new)),

@@ -125,6 +125,20 @@ public final class FakeBroker implements AutoCloseable {
         }
     }
 
+    /** What a node says that stands by, and knows this owner; empty where it knows none. */
+    public StatusRuntimeException notOwner(String owner) {
+        ErrorInfo.Builder info = ErrorInfo.newBuilder().setDomain("fila").setReason("NOT_OWNER");
+        if (!owner.isEmpty()) {
+            info.putMetadata("owner", owner);
+        }
+        return StatusProto.toStatusRuntimeException(
+                com.google.rpc.Status.newBuilder()
+                        .setCode(Status.Code.UNAVAILABLE.value())
+                        .setMessage("this node stands by")
+                        .addDetails(Any.pack(info.build()))
+                        .build());
+    }
+
     /** How the broker refuses: a status, and its reason in the details. */
     public StatusRuntimeException refusal(Status status, String reason, String text) {
         return refusal(status, reason, text, Duration.ZERO);

@@ -5,49 +5,55 @@ import io.grpc.EquivalentAddressGroup;
 import io.grpc.NameResolver;
 import io.grpc.NameResolverProvider;
 import io.grpc.NameResolverRegistry;
+import io.grpc.ProxiedSocketAddress;
+import io.grpc.ProxyDetector;
 import io.grpc.Status;
 import io.grpc.StatusOr;
+import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
 import java.net.URI;
-import java.net.UnknownHostException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Executor;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Lets one gRPC channel have several addresses: they are tried in order, and the first that answers
- * is kept.
+ * Tells one gRPC channel where its {@link Route} leads. Names are looked up anew each time that
+ * gRPC asks.
  */
-final class AddressListResolver extends NameResolver {
+final class RouteResolver extends NameResolver {
     static final String SCHEME = "fila";
 
     private static final int DEFAULT_PORT = 5555;
 
-    private final String list;
+    private final Route route;
+    private final ProxyDetector proxies;
     private final Executor executor;
     private @Nullable Listener2 listener;
 
-    private AddressListResolver(String list, Args args) {
-        this.list = list;
-        this.executor =
-                args.getOffloadExecutor() == null ? Runnable::run : args.getOffloadExecutor();
+    private RouteResolver(Route route, Args args) {
+        this.route = route;
+        proxies = args.getProxyDetector();
+        executor = args.getOffloadExecutor() == null ? Runnable::run : args.getOffloadExecutor();
     }
 
-    static void register() {
-        Registration.ONCE.run();
+    static NameResolverRegistry registryOf(Route route) {
+        NameResolverRegistry registry = new NameResolverRegistry();
+        registry.register(new Provider(route));
+        return registry;
     }
 
     @Override
     public String getServiceAuthority() {
-        return list.split(",", 2)[0];
+        return route.addresses().get(0);
     }
 
     @Override
     public void start(Listener2 newListener) {
         listener = newListener;
+        route.onMove(this::refresh);
         refresh();
     }
 
@@ -57,16 +63,21 @@ final class AddressListResolver extends NameResolver {
     }
 
     @Override
-    public void shutdown() {}
+    public void shutdown() {
+        route.onMove(() -> {});
+    }
 
-    private void resolve() {
+    /** One at a time, so that the last word is where the route led last. */
+    private synchronized void resolve() {
         List<EquivalentAddressGroup> groups = new ArrayList<>();
-        Status failure = Status.UNAVAILABLE.withDescription("none of " + list + " has an address");
-        for (String hostPort : list.split(",")) {
+        List<String> hostPorts = route.addresses();
+        Status failure =
+                Status.UNAVAILABLE.withDescription("none of " + hostPorts + " has an address");
+        for (String hostPort : hostPorts) {
             try {
                 groups.add(
                         new EquivalentAddressGroup(addressesOf(hostPort), attributesOf(hostPort)));
-            } catch (UnknownHostException unknown) {
+            } catch (IOException unknown) {
                 failure = failure.withCause(unknown);
             }
         }
@@ -82,9 +93,14 @@ final class AddressListResolver extends NameResolver {
         }
     }
 
-    private static List<SocketAddress> addressesOf(String hostPort) throws UnknownHostException {
+    private List<SocketAddress> addressesOf(String hostPort) throws IOException {
         URI address = URI.create("fila://" + hostPort);
         int port = address.getPort() < 0 ? DEFAULT_PORT : address.getPort();
+        ProxiedSocketAddress proxied =
+                proxies.proxyFor(InetSocketAddress.createUnresolved(address.getHost(), port));
+        if (proxied != null) {
+            return List.of(proxied);
+        }
         List<SocketAddress> found = new ArrayList<>();
         for (InetAddress host : InetAddress.getAllByName(address.getHost())) {
             found.add(new InetSocketAddress(host, port));
@@ -99,17 +115,13 @@ final class AddressListResolver extends NameResolver {
                 .build();
     }
 
-    private enum Registration {
-        ONCE;
+    private static final class Provider extends NameResolverProvider {
+        private final Route route;
 
-        Registration() {
-            NameResolverRegistry.getDefaultRegistry().register(new Provider());
+        Provider(Route route) {
+            this.route = route;
         }
 
-        void run() {}
-    }
-
-    private static final class Provider extends NameResolverProvider {
         @Override
         protected boolean isAvailable() {
             return true;
@@ -126,10 +138,8 @@ final class AddressListResolver extends NameResolver {
         }
 
         @Override
-        public @Nullable NameResolver newNameResolver(URI target, Args args) {
-            return target.getScheme().equals(SCHEME)
-                    ? new AddressListResolver(target.getRawPath().substring(1), args)
-                    : null;
+        public NameResolver newNameResolver(URI target, Args args) {
+            return new RouteResolver(route, args);
         }
     }
 }
