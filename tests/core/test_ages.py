@@ -11,7 +11,7 @@ from fila.v1 import service_pb2 as service
 from fila.v1 import watch_pb2 as watch
 from fila_server.core.protocol import commands, seam_frames
 from fila_server.telemetry.snapshot import decode
-from tests.core.driven_engine import DrivenEngine
+from tests.core.driven_engine import MS, DrivenEngine
 from tests.core.test_bounded_work import count
 from tests.native.coreprobe import wrong_ages
 
@@ -196,8 +196,12 @@ def test_ages_are_the_same_after_a_restart(engine: DrivenEngine) -> None:
     assert ages(engine) == before
 
 
-def test_ages_stay_where_a_frame_is_written_anew(engine: DrivenEngine) -> None:
+@pytest.mark.parametrize("set_back_ms", [0, 10_000])
+def test_ages_stay_where_a_frame_is_written_anew(set_back_ms: int, engine: DrivenEngine) -> None:
     engine.create_queue("q", visibility_timeout_ms=3_600_000)
+    engine.enqueue("q")
+    engine.ack("q", engine.lease("q"))
+    engine.wall_ns -= set_back_ms * MS
     request = service.EnqueueBatchRequest(queue="q")
     for number in range(60):
         request.messages.add(payload=b"x" * 20_000, options={"delay_ms": 1_000 if number == 59 else 0})

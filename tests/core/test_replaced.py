@@ -381,37 +381,6 @@ def test_a_replacement_that_is_taken_back_leaves_the_leased_message_alone(engine
     assert drained(engine) == ["old"]
 
 
-@pytest.mark.parametrize("how", ["cancelled", "over"])
-@pytest.mark.parametrize("killed", [False, True])
-def test_it_waits_for_the_lease_although_the_one_between_ends_before_it_is_visible(
-    killed: bool, how: str, engine: DrivenEngine
-) -> None:
-    """The newest names the message between, which waits for the lease and is gone when the newest is visible."""
-    put(engine, "old", "d")
-    leased = engine.lease("q")
-    between = put(engine, "between", "d", **({"ttl_ms": 1000} if how == "over" else {}))
-    request = service.EnqueueRequest(queue="q", payload=b"newest", headers={"k": "k"})
-    request.options.CopyFrom(service.EnqueueOptions(dedup_key="d", on_duplicate=REPLACE))
-    engine.submit(commands.ENQUEUE, request)
-    engine.run_pass()
-    if how == "over":
-        engine.advance(1001)
-    else:
-        ids = service.CancelMessagesRequest(queue="q", message_ids=[between])
-        engine.submit(commands.CANCEL_MESSAGES, ids)
-    engine.run_pass()
-    engine.others += engine.settle_down()
-    if killed:
-        over_a_kill(engine)
-
-    assert found(engine, between).state == State.STATE_NOT_KNOWN
-    assert got(engine) == [], "the oldest is leased still"
-    engine.nack("q", leased)
-    assert drained(engine) == ["newest"]
-    engine.sleep(10_000, 1000)
-    assert drained(engine) == [], "the oldest has given way"
-
-
 @pytest.mark.parametrize("killed", [False, True])
 @pytest.mark.parametrize("failed", [False, True])
 def test_the_next_one_replaces_the_leased_message_again(

@@ -6,6 +6,7 @@ from __future__ import annotations
 from tests.faults.fault import SIMULATED, Fault
 
 REPLACED, REPLACED_SIMULATED = "core/test_replaced.py", "simulation/test_replacing.py"
+REPLACED_LEASES = "core/test_replaced_leases.py"
 IN_ORDER, IN_ORDER_SIMULATED = "core/test_key_order.py", "simulation/test_key_order.py"
 ROUTED = "core/test_producer_routing.py"
 PRIORITIES, PRIORITIES_SIMULATED = "core/test_priorities.py", IN_ORDER_SIMULATED
@@ -119,6 +120,27 @@ ORDER = (
         "        if times[i].replaces:\n            flags |= WITH_REPLACES\n",
         "        pass\n",
         (REPLACED, REPLACED_SIMULATED),
+    ),
+    Fault(
+        "a-message-forgets-the-lease-behind-the-one-that-it-replaces",
+        "lifecycle/reveal.pyx",
+        "    if times.behind:  ",
+        "    if False:  ",
+        (REPLACED_LEASES,),
+    ),
+    Fault(
+        "a-start-forgets-the-lease-behind-the-one-that-was-replaced",
+        "recovery/recover.pyx",
+        "    dedup_take(core, queue)\n",
+        "",
+        (REPLACED_LEASES,),
+    ),
+    Fault(
+        "a-dedup-key-forgets-a-message-that-is-leased-meanwhile",
+        "index/dedup.pyx",
+        "        row.known.before = renamed.before.offset if stands(queue, renamed.before.offset) else 0\n",
+        "        row.known.before = 0\n",
+        (REPLACED_LEASES,),
     ),
     Fault(
         "a-failed-message-is-tried-again-beside-its-successor",

@@ -54,8 +54,7 @@ cdef _slow_ages(Channel* channel):
         for i in range(frame.count if share != NULL else 0):
             slot = &share.slots[i]
             if slot.state == READY or (slot.state == DELAYED and slot.attempts):
-                since = frame.appended_ms
-                since += frame.entries[i].enqueued_delta_ms if frame.own_ids == NULL else 0
+                since = frame.appended_ms + frame.entries[i].enqueued_delta_ms
                 if frame.first_due_ms != NULL and frame_offset(frame, i) >= channel.log_below:
                     since = max(since, frame.first_due_ms[i])
                 waiting.append(since)

@@ -90,8 +90,8 @@ cdef struct Times:                  # per message, only while a frame is built o
     int64_t deliver_at_ms           # 0 = at once
     int64_t expires_ms              # 0 = never
     uint64_t replaces               # the offset of the message that gives way to it; 0 = none
-    uint64_t behind                 # of an earlier one of its dedup key that is leased, too; 0 = none. Not in
-                                    # the frame's record: the dedup key's has it
+    uint64_t behind                 # of the oldest of its dedup key that is pending, if that is another one;
+                                    # not in the frame's record: the dedup key's has it
 
 cdef struct ArrivalTimes:           # Frame.times, until the frame is visible; its messages' Times follow
     int64_t wall_ms, mono_ns        # when it was built: what is left of a time counts from here, however long

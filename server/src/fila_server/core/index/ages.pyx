@@ -16,10 +16,9 @@ from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
 # --- from when on a message counts -----------------------------------------------------------
 
 cdef void share_age_begins(Frame* frame, Share* share) noexcept nogil:
-    """A moved message's own times are of the queue where it was before; the frame's is of this one."""
-    share.cohort.place.position = frame.appended_ms
-    if frame.own_ids == NULL:
-        share.cohort.place.position += frame.entries[0].enqueued_delta_ms
+    """When the frame was built, which also a rewritten one tells. A moved message's own times are of the
+    queue where it was before."""
+    share.cohort.place.position = frame.appended_ms + frame.entries[0].enqueued_delta_ms
 
 
 cdef void frame_delayed(Core* core, Frame* frame, uint32_t index, int64_t due_ms) noexcept nogil:

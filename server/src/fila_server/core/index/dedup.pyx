@@ -128,8 +128,10 @@ cdef void dedup_replace(Core* core, Queue* queue, Dedup* row, int stood) noexcep
     _begin_window(core, queue, &row.known)
     row.known.lasts = True
     row.known.before = renamed.before.before
-    if stood & IT_IS_IN_FLIGHT:
-        row.known.before = renamed.before.offset if stands(queue, renamed.before.offset) else row.known.before
+    # The oldest that is pending, also where it only waits: it may be leased before this one is visible. Then
+    # all that come later wait for that lease, whatever becomes of those between.
+    if not stands(queue, row.known.before):
+        row.known.before = renamed.before.offset if stands(queue, renamed.before.offset) else 0
     if stood & IT_WAITS:
         row.known.first_ms, row.known.first_ns = renamed.before.first_ms, renamed.before.first_ns
 

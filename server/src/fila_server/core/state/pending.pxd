@@ -148,7 +148,7 @@ cdef struct Known:                  # what a dedup key stands for
     int64_t  expires_ms
     int64_t  due_ns                 # on the monotonic clock, which decides while the server runs; 0 = over
     int64_t  first_ms, first_ns     # when the first of those came that its message replaced, on both clocks
-    uint64_t before                 # offset of the last one that gave way while it was leased; 0 = none did
+    uint64_t before                 # offset of the oldest of its messages that was pending as this one came
     bint     lasts                  # it is known as long as its message is pending, too
 
 cdef struct Dedup:

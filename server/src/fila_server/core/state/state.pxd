@@ -338,8 +338,7 @@ cdef struct Building:               # one message on its way into a frame
     const char* at
     int64_t  deliver_at_ms, expires_ms      # 0 = now; never
     int64_t  enqueued_ms            # 0 = this pass
-    uint64_t replaces               # the offset of the message that gives way to it; 0 = none does
-    uint64_t behind                 # of an earlier one of its dedup key that is leased, too; 0 = none is
+    uint64_t replaces, behind       # offsets: see Times in formats/records.pxd
     uint64_t id_high, id_low        # 0 = a new id
     Channel* only                   # NULL = every channel
 
