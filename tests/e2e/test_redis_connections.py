@@ -19,7 +19,7 @@ from fila.v1 import admin_pb2
 from tests.e2e.conftest import RunningServer, StartServer
 from tests.redis.raw_client import ErrorReply, RawClient, Status, command
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
 MORE_THAN_IS_KEPT = b"".join(command("RPUSH", "other", "x" * 1000) for _ in range(1300))
 

@@ -240,7 +240,7 @@ EXAMPLES = 200 if IN_SOAK else 3
 
 @pytest.mark.e2e
 @pytest.mark.needs("module:fila_server.core.runtime.engine", "module:schemathesis")
-@pytest.mark.timeout(0 if IN_SOAK else 180)
+@pytest.mark.timeout(0 if IN_SOAK else 300)
 @pytest.mark.costly("hundreds of requests, made from the document")
 @pytest.mark.parametrize("kind", ["right", "wrong"])
 def test_nothing_that_the_document_allows_or_forbids_makes_the_gateway_stumble(bounded_gateway, queue, kind):

@@ -23,6 +23,8 @@ from tests.simulation.test_forecast import (
     situation,
 )
 
+pytestmark = pytest.mark.timeout(180)  # its loads are simulated once, before the first test
+
 SEEDS = range(
     3001, 3001 + int(os.environ.get("FILA_FORECAST_SEEDS", "20" if os.environ.get("FILA_SOAK") else "1"))
 )
