@@ -130,6 +130,7 @@ def test_advice_about_rpcs_becomes_advice_about_commands(fila, broker: FakeBroke
         ("lag", "'channel list' or 'late'"),
         ("queue describe", "'inspect'"),
         ("channel rm", "'delete'"),
+        ("message cancel", "'fila cancel'"),
     ],
 )
 def test_the_words_of_other_brokers_tools_are_answered_with_ours(fila, words, ours):

@@ -295,12 +295,17 @@ class Group(click.Group):
         return [] if _NO_COMMAND in ctx.meta else super().shell_complete(ctx, incomplete)
 
     def meant_by(self, ctx: click.Context, typed: str) -> list[str]:
-        """Commands that other brokers' tools call so, that `typed` begins, or that are spelled much like it."""
+        """Commands that other brokers' tools call so, that `typed` begins, that are spelled much like it, or that
+        stand by themselves and not behind this noun."""
         names = self.list_commands(ctx)
         if known := [each for each in WORDS_OF_OTHERS.get(typed, ()) if each.split()[0] in names]:
             return known
         begun = [name for name in names if name.startswith(typed)] if len(typed) > 1 else []
-        return begun or difflib.get_close_matches(typed, names, 2)
+        root = ctx.find_root()
+        by_itself = isinstance(root.command, Group) and typed in root.command.list_commands(root)
+        return (
+            begun or difflib.get_close_matches(typed, names, 2) or [f"{root.info_name} {typed}"] * by_itself
+        )
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_options(self, ctx, formatter)

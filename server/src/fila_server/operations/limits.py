@@ -109,6 +109,12 @@ class LimitCalls:
     def reset(self, request: pb.ResetLimitRequest) -> None:
         if not request.throttle_key:
             raise Invalid("throttle_key", "must not be empty")
+        if request.throttle_key.endswith("*"):
+            raise Invalid(
+                "throttle_key",
+                f"{request.throttle_key[:64]} limits each throttle key that begins so, and each has a budget of its "
+                "own: name one of them",
+            )
         self._bytes("throttle_key", request.throttle_key, self._key_bytes_max)
         _number("spent", request.spent, 0, AMOUNT_MAX)
 
