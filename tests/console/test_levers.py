@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -239,6 +240,36 @@ def test_a_message_by_hand_waits_and_is_sent_once_where_that_is_asked_for(consol
     (only,) = client.peek(queue)
 
     assert client.get_message(queue, str(only.id)).state == "delayed"
+
+
+def test_a_reminder_is_moved_by_hand_and_its_line_moves_it_too(broker, console, client, queue):
+    reminder = {"payload": "x", "headers": "", "dedup": "trial"}
+    posted(console, f"queues/{queue}/publish", **reminder, at="2099-03-01T09:30Z")
+    moved = posted(console, f"queues/{queue}/publish", **reminder, at="2099-03-02T09:30Z", replace="yes")
+    (only,) = client.peek(queue)
+    told = client.get_message(queue, str(only.id))
+
+    assert (told.state, told.until) == ("delayed", datetime(2099, 3, 2, 9, 30, tzinfo=UTC))
+    assert line_in(moved) == (f"fila enqueue {queue} x --at 2099-03-02T09:30Z --dedup-key trial --replace")
+    shell(broker, line_in(moved))
+    assert [each.id == only.id for each in client.peek(queue)] == [False]
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"at": "tomorrow", "dedup": "d"}, "Write it like 2026-03-01T09:30Z, in UTC"),
+        ({"at": "2099-03-01T09:30Z", "delay": "5"}, "Say how long it waits, or when it is due"),
+        ({"replace": "yes"}, "Give the dedup key of the message that gives way"),
+    ],
+)
+def test_what_says_nothing_clear_of_when_it_is_due_or_what_it_replaces_is_not_sent(
+    console, client, queue, more, why
+):
+    answer = posted(console, f"queues/{queue}/publish", payload="x", headers="", **more)
+
+    assert (answer.status, why in answer.text) == (400, True)
+    assert client.peek(queue) == []
 
 
 def test_what_waits_is_dropped_of_one_key_or_of_all(console, client, queue):

@@ -163,13 +163,22 @@ class Changes(Line):
         queue: str,
         payload: bytes,
         headers: Mapping[str, str],
+        *,
         delay_ms: int | None = None,
+        at: datetime | None = None,
         dedup_key: str | None = None,
+        replaces: bool = False,
     ) -> str:
         """Store one message; its id."""
         client = await self.connect()
         return await self.told(
-            client.enqueue(queue, payload, headers, delay_ms=delay_ms, dedup_key=dedup_key)
+            client.enqueue(
+                *(queue, payload, headers),
+                delay_ms=delay_ms,
+                deliver_at=at,
+                dedup_key=dedup_key,
+                replace=replaces,
+            )
         )
 
     async def update_queue(self, queue: str, **settings: Any) -> QueueConfig:

@@ -4,6 +4,7 @@ shell."""
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Literal
 
 from starlette.responses import Response
@@ -16,6 +17,7 @@ from fila_console.wording import brief, count, counted, named
 
 PAYLOAD_CHARACTERS_MAX = 100_000
 DELAY_S_MAX = 366 * 24 * 3600.0
+DUE = "%Y-%m-%dT%H:%MZ"
 STARTS = (("head", "new messages only"), ("oldest", "the oldest retained message"))
 
 
@@ -68,8 +70,20 @@ async def create(visit: Visit) -> Response:
     return answer
 
 
+def _due_of(visit: Visit) -> datetime | None:
+    text = visit.field("at").strip()
+    if not text:
+        return None
+    if visit.field("delay").strip():
+        raise Trouble(400, "It is due at two moments", "Say how long it waits, or when it is due.")
+    try:
+        return datetime.strptime(text, DUE).replace(tzinfo=UTC)
+    except ValueError:
+        raise Trouble(400, "That is no moment", "Write it like 2026-03-01T09:30Z, in UTC.") from None
+
+
 async def publish(visit: Visit) -> Response:
-    """Put one message into the queue by hand."""
+    """Put one message into the queue by hand, or in the place of an earlier one with its dedup key."""
     queue, payload = visit.path("queue"), visit.field("payload")
     if len(payload) > PAYLOAD_CHARACTERS_MAX:
         most = counted(PAYLOAD_CHARACTERS_MAX, "character")
@@ -77,13 +91,23 @@ async def publish(visit: Visit) -> Response:
     headers = headers_of(visit.field("headers"))
     delay = visit.field("delay").strip()
     delay_ms = round(as_decimal("delay", delay, DELAY_S_MAX) * 1000) if delay else None
+    at = _due_of(visit)
     dedup_key = visit.field("dedup").strip() or None
-    sent = await visit.upstream.enqueue(queue, payload.encode(), headers, delay_ms, dedup_key)
+    replaces = visit.field("replace") == "yes"
+    if replaces and dedup_key is None:
+        raise Trouble(
+            400, "Nobody knows what it replaces", "Give the dedup key of the message that gives way."
+        )
+    sent = await visit.upstream.enqueue(
+        *(queue, payload.encode(), headers), delay_ms=delay_ms, at=at, dedup_key=dedup_key, replaces=replaces
+    )
     words = ["fila", "enqueue", queue, payload]
     for header, value in headers.items():
         words += ["--header", f"{header}={value}"]
     words += ["--delay", f"{delay_ms}ms"] if delay_ms is not None else []
+    words += ["--at", at.strftime(DUE)] if at is not None else []
     words += ["--dedup-key", dedup_key] if dedup_key is not None else []
+    words += ["--replace"] if replaces else []
     return visit.page(
         "published.html",
         queue=queue,
