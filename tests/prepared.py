@@ -205,6 +205,8 @@ def _become_a_server(request: dict[str, object], stderr: int) -> NoReturn:
     os.environ.clear()
     os.environ.update(request["environ"])  # type: ignore[call-overload]
     os.chdir(str(request["folder"]))
+    # A node of a group that is deposed starts itself anew, as the command that it was.
+    sys.orig_argv[:] = [sys.executable, "-m", "fila_server.main"]
     from fila_server.events import RING
     from fila_server.main import main
 
