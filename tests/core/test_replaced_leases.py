@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine
 from tests.core.test_replaced import REPLACE, State, cancel, create, drained, found, got, over_a_kill, put
+from tests.native.coreprobe import wrong_ages
 
 
 @pytest.fixture
@@ -72,3 +74,20 @@ def test_it_waits_for_a_lease_that_began_as_the_one_between_was_on_its_way(
     assert drained(engine) == ["newest"]
     engine.sleep(10_000, 1000)
     assert drained(engine) == [], "the oldest has given way"
+
+
+def test_after_a_seek_it_waits_for_the_newest_of_two_that_are_leased(engine: DrivenEngine) -> None:
+    create(engine, "kept", retention={"soft_period_ms": 3_600_000})
+    for payload in ("old", "new"):
+        put(engine, payload, "d", queue="kept")
+    request = admin.SeekChannelRequest(queue="kept", offset=1)
+    engine.call(commands.SEEK_CHANNEL, request, admin.SeekChannelResponse)
+    old, new = engine.lease("kept")
+    put(engine, "newest", "d", queue="kept")
+
+    assert got(engine, "kept") == []
+    engine.ack("kept", [old])
+    assert got(engine, "kept") == []
+    engine.ack("kept", [new])
+    assert drained(engine, "kept") == ["newest"]
+    assert wrong_ages(engine.core) == []

@@ -70,6 +70,9 @@ class LatestWins:
         self.judged = 0
         self.judged_waiting = 0
         self.judged_dues = 0
+        self._shared: set[QueueModel] = set()
+        """Queues that had several channels. There a dedup key remembers its newest message and the oldest that is
+        pending, and not what one channel alone has in flight between."""
 
     # --- as the enqueue is carried out ------------------------------------------------------
 
@@ -78,6 +81,8 @@ class LatestWins:
         world = self.world
         wish = entry.wish
         assert wish is not None
+        if len(queue.channels) > 1:
+            self._shared.add(queue)
         world.say(f"{entry.token} replaces {wish.key} in {queue.name}")
         chain = self._known(queue, wish.key)
         waits = False
@@ -283,7 +288,7 @@ class LatestWins:
     # --- the judge of what the core says waits ------------------------------------------------
 
     def check(self, queue: QueueModel, channel: ChannelModel, listed: admin.ListPendingResponse) -> None:
-        """Of each dedup key at most one waits that came since the channel began."""
+        """Of each dedup key at most one waits that came since the channel began, where there is no other."""
         states = admin.GetMessageResponse
         entries = {entry.offset: entry for entry in queue.log if entry.wish is not None}
         waiting: defaultdict[str, list[int]] = defaultdict(list)
@@ -295,6 +300,8 @@ class LatestWins:
             assert entry.wish is not None
             waiting[entry.wish.key].append(entry.token)
             self._check_due(channel, entry, each)
+        if queue in self._shared:
+            return
         self.judged_waiting += len(waiting)
         if several := {key: tokens for key, tokens in waiting.items() if len(tokens) > 1}:
             raise Broken(f"in {queue.name}/{channel.name} more than one of a dedup key waits: {several}")

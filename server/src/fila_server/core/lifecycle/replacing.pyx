@@ -77,7 +77,9 @@ cdef void _release(Core* core, Slot* slot, const Replacing* r) noexcept nogil:
 cdef void _hold(
         Core* core, Slot* slot, Lease* lease, uint64_t before, int64_t position,
         const Replacing* r) noexcept nogil:
-    """Behind a lease. One that has a delay of its own takes no place over."""
+    """Behind a lease, alone. One that has a delay of its own takes no place over."""
+    if lease.successor != NULL and lease.successor.slot != slot:
+        slot_replaced(core, lease.successor.slot)
     if slot.state == READY:
         slot_unready(core, slot)
     if r.due_ms:
@@ -141,11 +143,15 @@ cdef void _resolve(Core* core, const Replacing* r) noexcept nogil:
             place_given_up(core, share_of(slot).channel, r.place)
         if old != NULL and old.state in (READY, DELAYED, UNPLACED):
             slot_replaced(core, old)    # damage took the record of its end
+    elif _is_held(slot) and (<Delay*> slot.owner).behind != NULL:
+        # It waits for one lease. After a seek, or damage, another earlier one may stand beside that.
+        if old != NULL and old.state in (READY, DELAYED, UNPLACED):
+            slot_replaced(core, old)
     elif old != NULL and old.state != DONE and not _is_dying(old):
         _replace(core, slot, old, r)
     elif not _is_held(slot):
         _go(core, slot, r)
-    elif (<Delay*> slot.owner).behind == NULL:      # else its frame names one that gave way before
+    else:
         _release(core, slot, r)
 
 
