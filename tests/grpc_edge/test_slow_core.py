@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
+import grpc
 import pytest
 
-from fila.v1 import service_pb2
+from fila.v1 import service_pb2, service_pb2_grpc
+from fila_server.access.rights import PRODUCE
 from fila_server.core.protocol import commands
 from tests.grpc_edge.raw_http2 import (
     ACK,
@@ -202,6 +205,34 @@ def test_pulls_that_were_abandoned_leave_room_for_as_many_calls_as_before(few: T
             return any(answer.kind == DATA for answer in client.pour(b"", looks=5))
 
         few.run_until(is_answered, "call was let in")
+
+
+@pytest.mark.parametrize("method", ["Lease", "Consume", "ConsumeSession"])
+def test_a_call_without_its_right_is_refused_for_that_also_where_rights_of_others_change_meanwhile(
+    method: str,
+):
+    edge = ToldEdge(grants=[(PRODUCE, "orders", "")])
+    edge.engine.create_queue("orders")
+    with grpc.insecure_channel(edge.grpc_address) as channel, RawClient(edge.grpc_address) as other:
+        stub = service_pb2_grpc.FilaServiceStub(channel)
+        metadata = (("authorization", edge.key),)
+        calls: dict[str, Callable[[], Any]] = {
+            "Lease": lambda: stub.Lease.future(
+                service_pb2.LeaseRequest(queue="orders", wait_ms=60_000), metadata=metadata
+            ),
+            "Consume": lambda: stub.Consume(service_pb2.ConsumeRequest(queue="orders"), metadata=metadata),
+            "ConsumeSession": lambda: stub.ConsumeSession(
+                iter([service_pb2.ConsumeSessionRequest(open={"queue": "orders"})]), metadata=metadata
+            ),
+        }
+        call = calls[method]()
+        edge.until_begun(1)
+        edge.change_rights_of_another()
+        until_read(other)
+        until_read(other)
+        edge.engine.settle_down()
+        assert (call.code(), call.details()[:9]) == (grpc.StatusCode.PERMISSION_DENIED, "consume: ")
+    edge.close()
 
 
 # --- sessions -----------------------------------------------------------------------------

@@ -6,8 +6,9 @@ from __future__ import annotations
 import select
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from fila_server.access import keys
 from fila_server.edge.io.edge import NativeEdge
 from fila_server.edge.redis.port import REDIS_OPENED
 from fila_server.edge.redis.socket_client import KNOWN
@@ -16,6 +17,8 @@ from tests.core.driven_engine import DrivenEngine
 WAIT_S = 10.0
 MESSAGE_BYTES_MAX = 1 << 20
 UNREAD_BYTES_MAX = 16 << 20
+CALLER = 7
+"""The number of the one key that a test gives."""
 
 
 class ToldEdge:
@@ -26,8 +29,10 @@ class ToldEdge:
         settings: dict[str, int | str] | None = None,
         calls_max: int = 1000,
         connections_max: int = 100_000,
+        grants: Sequence[tuple[int, str, str]] = (),
     ) -> None:
         self.engine = DrivenEngine(settings)
+        self.key = self._switch_keys_on(grants) if grants else ""
         self._edge = NativeEdge(
             self.engine.core,
             threads=1,
@@ -45,6 +50,16 @@ class ToldEdge:
         self._edge.listen_redis([listeners[1].detach()])
         self._edge.start([listeners[0].detach()])
 
+    def _switch_keys_on(self, grants: Sequence[tuple[int, str, str]]) -> str:
+        """The value of `authorization` of one key with these grants, which is CALLER at the Redis port."""
+        rights = self.engine.core.rights
+        rights.switch_on()
+        encoded = [(right, queue.encode(), channel.encode()) for right, queue, channel in grants]
+        rights.put_principal(CALLER, encoded, b"", 0, 0, 0)
+        text, key = keys.make(lambda count: b"k" * count)
+        rights.put_key(CALLER, CALLER, key.id.encode(), key.digest, 0)
+        return f"Bearer {text}"
+
     # --- what the threads say, and are told -------------------------------------------------
 
     def told(self) -> tuple[int, int]:
@@ -56,16 +71,20 @@ class ToldEdge:
     def has_told(self) -> bool:
         return bool(self._edge.take())
 
-    def let_in(self, token: int, client_is: int) -> None:
-        self._edge.redis_reply(token, client_is, 0, b"")
+    def let_in(self, token: int, client_is: int, caller: int = 0) -> None:
+        self._edge.redis_reply(token, client_is, caller, b"")
 
-    def redis_client(self) -> socket.socket:
-        """A client of Redis that was let in."""
+    def redis_client(self, caller: int = 0) -> socket.socket:
+        """A client of Redis that was let in, with a key or while keys are off."""
         client = socket.create_connection(self.redis_address, timeout=WAIT_S)
         what, token = self.told()
         assert what == REDIS_OPENED
-        self.let_in(token, KNOWN)
+        self.let_in(token, KNOWN, caller)
         return client
+
+    def change_rights_of_another(self) -> None:
+        """Rights have changed: the threads judge again what they keep open."""
+        self.engine.core.rights.put_principal(CALLER + 1, [], b"", 0, 0, 0)
 
     def until_read(self) -> None:
         """Return when the thread has read all that clients of Redis sent before; no pass runs meanwhile. A second turn
@@ -85,6 +104,10 @@ class ToldEdge:
     def until_connected(self, count: int) -> None:
         """Return when so many connections stand."""
         self._until(lambda: self._edge.counters()["connections"] == count, f"{count} connections stood")
+
+    def until_begun(self, count: int) -> None:
+        """Return when so many calls and commands of clients were handed to the core, which has answered none."""
+        self._until(lambda: self._edge.counters()["calls_outstanding"] == count, f"{count} calls were begun")
 
     # --- what has come to the core ----------------------------------------------------------
 

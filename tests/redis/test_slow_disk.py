@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from fila_server.access.rights import PRODUCE
 from fila_server.edge.redis.port import REDIS_GONE
-from tests.grpc_edge.told_edge import ToldEdge
+from tests.grpc_edge.told_edge import CALLER, ToldEdge
 from tests.redis.raw_client import command
 
 KEPT_AND_STARTED_BYTES_MAX = 16 << 20
@@ -85,3 +86,15 @@ def test_what_a_client_was_given_when_it_had_left_goes_to_the_next_reader(edge: 
     other.sendall(command("HMGET", "orders", "mail", 1))
     received(edge, other, lambda data: data.endswith(b"$1\r\nm\r\n"))
     other.close()
+
+
+def test_a_read_without_its_right_is_refused_for_that_also_where_rights_of_others_change_meanwhile():
+    edge = ToldEdge(grants=[(PRODUCE, "orders", "")])
+    edge.engine.create_queue("orders", channels=["mail"])
+    with edge.redis_client(CALLER) as client:
+        client.sendall(command("HMGET", "orders", "mail", 1, 60))
+        edge.until_begun(1)
+        edge.change_rights_of_another()
+        edge.until_read()
+        assert received(edge, client, lambda data: data.endswith(b"\r\n")).startswith(b"-NOPERM consume: ")
+    edge.close()

@@ -10,6 +10,7 @@ from fila_server.core.requests.rights cimport (
 from fila_server.core.structures.buffer cimport (
     Buffer, Slice, buffer_free, buffer_init, put_bytes, put_slice, read_u32be,
 )
+from fila_server.core.threads.mailbox cimport ALLOWED
 from fila_server.edge.grpc.submission cimport refuse_problem
 from fila_server.edge.io.bridge cimport EVENT_UNWELCOME, event_put, header_put, offer_begin
 from fila_server.edge.io.iothread cimport CONSUMER, PRODUCER, PULL, SESSION_CONSUMER, TO_PYTHON
@@ -210,10 +211,11 @@ cdef void _turn_away(Call* call) noexcept nogil:
 cdef void caller_holds(Call* call, const Command* command) noexcept nogil:
     cdef Slice queue
     cdef Slice channel
-    if call.caller == 0:
+    call.holds.length = 0
+    # The core's refusal is on its way: there is no right to take back, and the judge must not answer first.
+    if call.caller == 0 or command.verdict != ALLOWED:
         return
     rights_names(command, &queue, &channel)
-    call.holds.length = 0
     put_slice(&call.holds, queue)
     put_slice(&call.holds, channel)
     call.holds_queue_length = queue.length

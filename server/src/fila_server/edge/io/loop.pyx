@@ -241,6 +241,7 @@ cdef IoThread* loop_new(Common* common, int number) noexcept nogil:
     memset(io, 0, sizeof(IoThread))
     io.common = common
     io.number = number
+    io.generation = common.rights.generation      # nothing is open yet that older rights let in
     io.outbox = outboxes.boxes[number]
     io.epoll_fd = epoll_create1(EPOLL_CLOEXEC)
     if io.epoll_fd < 0 or not callers_prepare(io) or not session_prepare(io):

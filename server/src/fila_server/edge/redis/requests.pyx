@@ -16,7 +16,7 @@ from fila_server.core.requests.rights cimport rights_names
 from fila_server.core.structures.buffer cimport (
     Cursor, Slice, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, read_u32be, read_u64be,
 )
-from fila_server.core.threads.mailbox cimport Command, command_free
+from fila_server.core.threads.mailbox cimport ALLOWED, Command, command_free
 from fila_server.edge.grpc.submission cimport (
     AT_HOOKS, NO_DISK, SUBMITTED, HandedOver, Received, frame_hand_over, frame_take,
 )
@@ -187,7 +187,8 @@ cdef void _submit(Reply* reply, char* frame, size_t length) noexcept nogil:
         return
     reply.size = max(length, reply.frames.length)      # of an HDEL all its frames are kept meanwhile
     reply.entry = entry_of_reply(io, reply)
-    if reply.wait_ms and connection.input_ended_ns == 0:
+    # One that has no right waits for nothing: the core refuses it.
+    if reply.wait_ms and connection.input_ended_ns == 0 and command.verdict == ALLOWED:
         _begin_wait(reply, command)
     reply_awaits(reply)
     # The command may be gone when this returns.
