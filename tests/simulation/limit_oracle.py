@@ -1,12 +1,14 @@
 """The judge of one throttle key's limit. It knows no token: it counts what went, what came back and what is in flight.
 
 docs/fairness.md lets a rate give one message more than its burst and what came in, which somebody had kept, and
-docs/concepts.md one that costs more than the burst. So two messages, the dearest, stand in the bound of a rate. A
+docs/concepts.md one that costs more than the burst. So two messages, the dearest, stand in the bound of a rate. What
+was kept for one that does not go after all others take, so the first may be one that never went. A
 budget and slots keep theirs to the letter, but for a message of more than the budget, which goes first in its period.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fila.v1 import limit_pb2 as pb
@@ -26,6 +28,7 @@ class Went:
     at_s: float
     cost: float
     period: int
+    wall_ms: int
     messages: int = 1
 
     def amount(self, unit: pb.Limit.Unit) -> float:
@@ -76,19 +79,22 @@ class Oracle:
 
     # --- what went ------------------------------------------------------------------------------
 
-    def goes(self, at_s: float, wall_ms: int, cost: float) -> None:
-        """A message went. Raises Wrong."""
+    def goes(
+        self, at_s: float, wall_ms: int, cost: float, dearest_since: Callable[[int], float] = lambda _: 0.0
+    ) -> None:
+        """A message went. `dearest_since`: what the dearest one cost that waited at some time since a moment of the
+        wall clock, whether it went or not. Raises Wrong."""
         self.sees(wall_ms)
-        self.went.append(Went(at_s, cost, self.newest_period))
+        self.went.append(Went(at_s, cost, self.newest_period, wall_ms))
         for place, rate in enumerate(self.terms.rates):
             learns = self.terms.HasField("learn") and place == 0  # the others stay what they are
-            self._judge_rate(rate, self.terms.learn.max if learns else rate.per_second)
+            self._judge_rate(rate, self.terms.learn.max if learns else rate.per_second, dearest_since)
         if self.terms.HasField("budget"):
             self._judge_budget(self.went[-1])
 
     def comes_back(self, at_s: float, cost: float) -> None:
         """A delivery that nobody saw gave back what it took."""
-        self.went.append(Went(at_s, cost, self.newest_period, -1))
+        self.went.append(Went(at_s, cost, self.newest_period, 0, -1))
         if self.newest_period in self.spent:
             self.spent[self.newest_period] += self.went[-1].amount(self.terms.budget.unit)
 
@@ -96,7 +102,7 @@ class Oracle:
         """Something went, or came back, that was not seen: intervals begin anew. Of a budget less is known."""
         self.went.clear()
 
-    def _judge_rate(self, rate: pb.Rate, per_second: float) -> None:
+    def _judge_rate(self, rate: pb.Rate, per_second: float, dearest_since: Callable[[int], float]) -> None:
         """Every interval that ends now: burst, what came in, the lateness, and two messages (see above)."""
         end = self.went[-1].at_s
         amount, dearest = 0.0, 1.0
@@ -104,6 +110,8 @@ class Oracle:
             amount += each.amount(rate.unit)
             dearest = max(dearest, abs(each.amount(rate.unit)))
             bound = rate.burst + per_second * (end - each.at_s + LATE_S) + 2 * dearest
+            if amount > bound + 1e-6 and rate.unit == pb.Limit.UNIT_COST:
+                bound += max(0.0, dearest_since(each.wall_ms) - dearest)
             if amount > bound + 1e-6:
                 raise Wrong(
                     f"{self.terms.name}: {amount} within {end - each.at_s:.3f} s, the bound is {bound}"

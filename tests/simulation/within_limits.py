@@ -6,10 +6,15 @@ took something, and may give it back. Dead letters take nothing.
 
 from __future__ import annotations
 
+from functools import partial
+
 from tests.simulation.limit_model import LimitModel
 from tests.simulation.limit_oracle import Wrong
-from tests.simulation.model import LEASED, Model, Note
+from tests.simulation.model import DONE, LEASED, Model, Note
 from tests.simulation.oracles import Broken
+
+CLOCK_BACK_MS = 3_000
+"""The most that a crash of the simulation sets the wall clock back, and more."""
 
 
 class WithinLimits:
@@ -36,9 +41,21 @@ class WithinLimits:
             self._judge_slots(model, key, oracle.terms.max_in_flight)
             self._judge_closed(limits, key)
             try:
-                oracle.goes(limits.clock_s, limits.wall_ms, note.entry.cost / 1000)
+                dearest_since = partial(self._dearest_since, model, key)
+                oracle.goes(limits.clock_s, limits.wall_ms, note.entry.cost / 1000, dearest_since)
             except Wrong as wrong:
                 raise Broken(f"{key}: {wrong}, with {note}") from None
+
+    @staticmethod
+    def _dearest_since(model: Model, key: str, wall_ms: int) -> float:
+        """Of those that name it and have not ended before that, unless the clock was set back meanwhile."""
+        waited = (
+            note.entry.cost / 1000
+            for note in model.all_notes()
+            if key in note.entry.throttles
+            and (note.state != DONE or note.ended_ms >= wall_ms - CLOCK_BACK_MS)
+        )
+        return max(waited, default=0.0)
 
     def given_back(self, model: Model, note: Note) -> None:
         """It was never seen, and gives back what it took."""

@@ -3,8 +3,8 @@
 A sub-queue whose turn comes at one limit goes only if its other limits have enough as well. Where others take
 all of each at once, that might never be. So each that had to wait has a *ticket*, a growing number, and one
 in the broker, the *keeper*, keeps from a limit where its turn came what one message takes of its rates, while
-it stands in the line of the next. An older ticket takes the place. A limit may so let one message more go
-than its burst and rate.
+it stands in the line of the next. An older ticket takes the place. A limit may so let as much more go
+than its burst and rate as one message takes; where that one does not go after all, others take it.
 
 A slot is kept, and stands idle, only while the keeper waits for a slot of another limit: not for one
 whose budget is spent, whose rate is 0, or which its provider has closed, for that may last for a day. Of
@@ -31,6 +31,9 @@ cdef inline bint is_kept(Subqueue* sub, uint32_t member) noexcept nogil:
 # It has kept of this one: whether the rest of it has enough; and its message takes the rest.
 cdef bint rest_has(Core* core, Subqueue* sub, uint32_t member, uint64_t cost) noexcept nogil
 cdef void rest_pay(Core* core, Subqueue* sub, uint32_t member, uint64_t cost) noexcept nogil
+# Another message is its first now. True: that one takes less, so more is left for others. If that came back
+# as late as it goes, and the limit had filled up by then, more than one message would go beyond the burst.
+cdef bint keep_shrinks(Core* core, Subqueue* sub) noexcept nogil
 # Its message went, or it waits no more: what is still kept comes back. True: something did, so its limits are
 # to be woken.
 cdef bint keep_ends(Core* core, Subqueue* sub) noexcept nogil

@@ -95,6 +95,19 @@ cdef void rest_pay(Core* core, Subqueue* sub, uint32_t member, uint64_t cost) no
     sub.kept &= ~(<uint32_t> 1 << member)
 
 
+cdef bint keep_shrinks(Core* core, Subqueue* sub) noexcept nogil:
+    cdef uint64_t* cost_then = core.limit_table.cost_then
+    cdef uint64_t cost = slot_cost(<Slot*> fifo_first(&sub.fifo))
+    cdef bint came_back = False
+    cdef uint32_t i
+    for i in range(sub.set.count if core.limit_table.keeper == sub else 0):
+        if is_kept(sub, i) and cost < cost_then[i] and sub.set.members[i].parts != NULL:
+            parts_rates_settle(sub.set.members[i], cost_then[i], cost)
+            cost_then[i] = cost
+            came_back = True
+    return came_back
+
+
 cdef bint keep_ends(Core* core, Subqueue* sub) noexcept nogil:
     cdef ThrottleKey* key
     cdef uint32_t i

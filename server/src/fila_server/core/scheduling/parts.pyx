@@ -71,21 +71,29 @@ cdef void parts_rates_take(ThrottleKey* key, uint64_t cost) noexcept nogil:
         bucket_take_amount(_rate(key, i), _amount(terms.rates[i].in_cost, cost))
 
 
+cdef inline bint _may_be_closed(ThrottleKey* key) noexcept nogil:
+    """By its provider, and then nothing may go."""
+    return key_follows(key) and key.bucket.level <= 0
+
+
 cdef void parts_rates_give_back(ThrottleKey* key, uint64_t cost) noexcept nogil:
     cdef LimitTerms* terms = &key.parts.terms
     cdef uint32_t i
     for i in range(terms.rate_count):
-        if i == 0 and key_follows(key) and key.bucket.level <= 0:
-            continue                                # it may be closed, and nothing may go
-        bucket_give_back_amount(_rate(key, i), _amount(terms.rates[i].in_cost, cost))
+        if not (i == 0 and _may_be_closed(key)):
+            bucket_give_back_amount(_rate(key, i), _amount(terms.rates[i].in_cost, cost))
 
 
 cdef void parts_rates_settle(ThrottleKey* key, uint64_t taken, uint64_t cost) noexcept nogil:
     cdef LimitTerms* terms = &key.parts.terms
     cdef uint32_t i
     for i in range(terms.rate_count if cost != taken else 0):
-        if terms.rates[i].in_cost:
-            bucket_take_amount(_rate(key, i), (<double> cost - <double> taken) / 1000.0)
+        if not terms.rates[i].in_cost:
+            continue
+        if cost > taken:
+            bucket_take_amount(_rate(key, i), (cost - taken) / 1000.0)
+        elif not (i == 0 and _may_be_closed(key)):
+            bucket_give_back_amount(_rate(key, i), (taken - cost) / 1000.0)
 
 
 cdef bint parts_budget_has(Core* core, ThrottleKey* key, uint64_t cost) noexcept nogil:

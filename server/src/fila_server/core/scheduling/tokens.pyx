@@ -11,7 +11,7 @@ from fila_server.core.scheduling.allowances cimport rate_limit_refund
 from fila_server.core.scheduling.eligibility cimport flow_again, flow_join
 from fila_server.core.scheduling.following cimport following_takes, key_follows
 from fila_server.core.scheduling.keeping cimport (
-    is_kept, keep, keep_ends, keeper_at, keeps_in_vain, rest_has, rest_pay, ticket_take,
+    is_kept, keep, keep_ends, keep_shrinks, keeper_at, keeps_in_vain, rest_has, rest_pay, ticket_take,
 )
 from fila_server.core.scheduling.parts cimport (
     Counted, parts_due_ns, parts_give_back, parts_have, parts_refill, parts_take,
@@ -141,6 +141,8 @@ cdef void subqueue_leave(Core* core, Subqueue* sub) noexcept nogil:
 cdef void subqueue_changed(Core* core, Subqueue* sub) noexcept nogil:
     cdef ThrottleKey* bucket
     cdef bint is_another = subqueue_rank(sub)       # a limit of parts waits until it has what that one costs
+    if is_another and keep_shrinks(core, sub):
+        set_wake(core, sub.set)
     if sub.waiter != NULL:
         bucket = sub.waiter.waiters.bucket
         is_another = is_another and bucket.parts != NULL
