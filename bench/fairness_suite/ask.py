@@ -1,9 +1,9 @@
-"""How fairly does a broker share itself out? Eight questions, put to any broker through a small adapter.
+"""How fairly does a broker share itself out? Nine questions, put to any broker through a small adapter.
 
-    bench/fairness_suite/ask.py                                  Fila and Redis, each started for the occasion
-    bench/fairness_suite/ask.py --brokers fila,rabbitmq-queues   others; some need their client: --list says which
-    bench/fairness_suite/ask.py --brokers fila --address localhost:5555     one that runs already, without "restart"
-    bench/fairness_suite/ask.py --questions starvation,burst --quick
+    python bench/fairness_suite/ask.py                           Fila and Redis, each started for the occasion
+    python bench/fairness_suite/ask.py --brokers fila,rabbitmq-queues  others; some need their client: --list says which
+    python bench/fairness_suite/ask.py --brokers fila --address localhost:5555  one that runs already, without "restart"
+    python bench/fairness_suite/ask.py --questions starvation,burst --quick
 
 Exit code 0 when everything was answered, whatever the answers; 1 when --strict was given and a bound was missed; 2 when
 a broker could not be judged.

@@ -1,4 +1,4 @@
-# How fairly a broker shares itself out: eight questions, for any broker.
+# How fairly a broker shares itself out: nine questions, for any broker.
 
 .PHONY: fairness-suite
 
