@@ -22,7 +22,7 @@ from fila_console import prometheus
 from fila_console.cells import State
 from fila_console.pages.past import PastTopic, Wanted
 from fila_console.prometheus import Line, Prometheus, Span
-from fila_console.ranges import any_of, moment_of, quoted, span_of
+from fila_console.ranges import any_of, end_of, quoted, span_of
 from fila_console.settings import BadSetting, Broker, Source, source_of, with_sources
 from fila_console.trouble import Trouble
 from tests.console.conftest import RunningConsole, live, start_console, until
@@ -123,8 +123,8 @@ def test_a_range_has_360_steps_that_stay_where_they_are():
     first, next_ = span_of(86_400, 1_700_000_000), span_of(86_400, 1_700_000_100)
     assert (len(first.times), first.step) == (360, 240)
     assert first.begin % 240 == next_.begin % 240 == 0
-    assert moment_of("2026-03-01T09:30Z", 1.8e9) == 1_772_357_400
-    assert moment_of("2036-03-01T09:30Z", 1.8e9) == 1_800_000_000
+    assert end_of("2026-03-01T09:30Z", 1.8e9) == 1_772_357_400
+    assert end_of("2036-03-01T09:30Z", 1.8e9) == 1_800_000_000
 
 
 # What comes back.

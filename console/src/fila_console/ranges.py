@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from fila_console.moments import moment_of, text_of
 from fila_console.prometheus import Span
 from fila_console.trouble import Trouble
 
@@ -17,7 +18,6 @@ RATE_S_MIN = 120
 """A rate is taken over this time at least, so that a Prometheus that looks once a minute has enough to tell one."""
 KEYS_SHOWN = 7
 _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$]")
-_UNTIL = "%Y-%m-%dT%H:%MZ"
 
 
 def seconds_of(name: str) -> int:
@@ -27,22 +27,14 @@ def seconds_of(name: str) -> int:
     return RANGES[name]
 
 
-def moment_of(until: str, now_s: float) -> int:
+def end_of(until: str, now_s: float) -> int:
     """Where a range ends, in seconds since 1970; now where nothing is said. Raises Trouble."""
-    if not until:
-        return int(now_s)
-    try:
-        at = datetime.strptime(until, _UNTIL).replace(tzinfo=UTC).timestamp()
-    except ValueError:
-        raise Trouble(
-            400, "That is no moment", "Write the end of the range like 2026-03-01T09:30Z, or leave it out."
-        ) from None
-    return int(min(at, now_s))
+    return int(min(moment_of(until).timestamp(), now_s)) if until else int(now_s)
 
 
 def until_of(at_s: int) -> str:
-    """A moment as `moment_of` reads it."""
-    return datetime.fromtimestamp(at_s, UTC).strftime(_UNTIL)
+    """A moment as `end_of` reads it."""
+    return text_of(datetime.fromtimestamp(at_s, UTC))
 
 
 def span_of(seconds: int, end_s: int) -> Span:

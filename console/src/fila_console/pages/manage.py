@@ -4,20 +4,20 @@ shell."""
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 from starlette.responses import Response
 
 from fila.answers import ChannelInfo
 from fila.shell_words import shell_line
+from fila_console.moments import moment_of, text_of
 from fila_console.trouble import Trouble, unless_refused
 from fila_console.visit import Undo, Visit, as_decimal, as_number, headers_of
 from fila_console.wording import brief, count, counted, named
 
 PAYLOAD_CHARACTERS_MAX = 100_000
 DELAY_S_MAX = 366 * 24 * 3600.0
-DUE = "%Y-%m-%dT%H:%MZ"
 STARTS = (("head", "new messages only"), ("oldest", "the oldest retained message"))
 
 
@@ -76,10 +76,7 @@ def _due_of(visit: Visit) -> datetime | None:
         return None
     if visit.field("delay").strip():
         raise Trouble(400, "It is due at two moments", "Say how long it waits, or when it is due.")
-    try:
-        return datetime.strptime(text, DUE).replace(tzinfo=UTC)
-    except ValueError:
-        raise Trouble(400, "That is no moment", "Write it like 2026-03-01T09:30Z, in UTC.") from None
+    return moment_of(text)
 
 
 async def publish(visit: Visit) -> Response:
@@ -105,7 +102,7 @@ async def publish(visit: Visit) -> Response:
     for header, value in headers.items():
         words += ["--header", f"{header}={value}"]
     words += ["--delay", f"{delay_ms}ms"] if delay_ms is not None else []
-    words += ["--at", at.strftime(DUE)] if at is not None else []
+    words += ["--at", text_of(at)] if at is not None else []
     words += ["--dedup-key", dedup_key] if dedup_key is not None else []
     words += ["--replace"] if replaces else []
     return visit.page(

@@ -20,7 +20,7 @@ from fila_console.ranges import (
     RANGES,
     Queries,
     any_of,
-    moment_of,
+    end_of,
     quoted,
     seconds_of,
     span_of,
@@ -81,7 +81,7 @@ class PastTopic(Asked):
         self._labels = labels
         self._wanted = wanted
         self._seconds = seconds_of(wanted.range)
-        moment_of(wanted.until, time.time())
+        end_of(wanted.until, time.time())
         self._every_s = max(EVERY_S_MIN, span_of(self._seconds, 0).step)
         self._question: Question[Told] = Question(self._every_s)
         self._matchers: list[str] = []
@@ -144,7 +144,7 @@ class PastTopic(Asked):
 
     async def _ask(self) -> Told:
         """All lines; with what went wrong the lines of before stay."""
-        span = span_of(self._seconds, moment_of(self._wanted.until, time.time()))
+        span = span_of(self._seconds, end_of(self._wanted.until, time.time()))
         asked = self._queries(Queries(self._matchers, self._labels, span))
         try:
             answers = await asyncio.gather(*(self._prometheus.lines(query, span) for *_, query in asked))
