@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from fila.shell_words import shell_line, shell_word
+from fila.shell_words import command_line, shell_line, shell_word
 
 ODD = [
     "p\nq",
@@ -38,3 +38,23 @@ def test_a_word_with_characters_that_do_not_print_reaches_the_command_and_prints
     assert line.isprintable()
     ran = subprocess.run(["bash", "-c", line], capture_output=True, check=True, env={"LC_ALL": "C"})
     assert ran.stdout.decode().split("\0")[:-1] == [*ODD, *drawn]
+
+
+def test_a_name_that_begins_with_a_dash_is_no_option_of_its_command():
+    assert command_line("fila key rate", "q", "k", "5") == "fila key rate q k 5"
+    assert (
+        command_line("fila queue pause", "q", options=["--reason", "a b"])
+        == "fila queue pause q --reason 'a b'"
+    )
+    assert (
+        command_line("fila key pause", "q", "-k", options=["--reason", "x"])
+        == "fila key pause --reason x -- q -k"
+    )
+    assert command_line("fila key resume", "q", "-k") == "fila key resume -- q -k"
+
+
+@pytest.mark.parametrize("given", [{"named": ("a\0b",)}, {"options": ["--reason", "\0"]}])
+def test_a_word_that_no_shell_can_hand_on_makes_no_line(given):
+    assert (
+        command_line("fila key pause", "q", *given.get("named", ()), options=given.get("options", ())) == ""
+    )

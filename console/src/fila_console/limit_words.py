@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from fila.limit_terms import budget_text, learn_text, parse_budget, parse_learn, parse_rate, rate_text
 from fila.limits import Limit, LimitOptions
-from fila.shell_words import shell_line
+from fila.shell_words import command_line
 
 RATES_MAX = 4
 PARTS = ("rates", "slots", "budget", "budget_from", "learn", "shadow")
@@ -56,15 +56,15 @@ def fields_of(limit: Limit) -> dict[str, str]:
 
 def line_of(name: str, fields: Mapping[str, str]) -> str:
     """What sets it from a shell."""
-    words = ["fila", "limit", "set", name]
+    options: list[str] = []
     for rate in fields.get("rates", "").split():
-        words += ["--rate", rate]
+        options += ["--rate", rate]
     for part in ("slots", "budget", "budget_from", "learn"):
         if value := fields.get(part, "").strip():
-            words += [f"--{part.replace('_', '-')}", value]
+            options += [f"--{part.replace('_', '-')}", value]
     if fields.get("shadow") == "yes":
-        words.append("--shadow")
-    return shell_line(words)
+        options.append("--shadow")
+    return command_line("fila limit set", name, options=options)
 
 
 def _moment_ms(text: str) -> int:

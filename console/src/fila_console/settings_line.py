@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fila.shell_words import shell_line
+from fila.shell_words import command_line
 
 _FLAGS = {
     "fairness_key_header": "--fairness-header",
@@ -38,23 +38,23 @@ _SCRIPTS = {"on_enqueue_script": "--on-enqueue", "on_failure_script": "--on-fail
 
 def settings_line(queue: str, names: Sequence[str], values: Mapping[str, str]) -> str:
     """What sets these fields of the form of policy; a script comes from a file, which the line only names."""
-    words = ["fila", "queue", "update", queue]
+    options: list[str] = []
     for name in names:
         value = values[name].strip()
         if name in _FLAGS:
-            words += [_FLAGS[name], value.replace(",", "") if value[:1].isdigit() else value]
+            options += [_FLAGS[name], value.replace(",", "") if value[:1].isdigit() else value]
         elif name in _TIMES:
-            words += [_TIMES[name], f"{value}ms"]
+            options += [_TIMES[name], f"{value}ms"]
         elif name in _SCRIPTS:
-            words += [_SCRIPTS[name], f"{name.removesuffix('_script')}.lua"]
+            options += [_SCRIPTS[name], f"{name.removesuffix('_script')}.lua"]
         elif name == "ttl_to_dlq":
-            words.append("--ttl-to-dlq" if value == "yes" else "--no-ttl-to-dlq")
+            options.append("--ttl-to-dlq" if value == "yes" else "--no-ttl-to-dlq")
         elif name == "allow_producer_routing":
-            words.append("--producer-routing" if value == "yes" else "--no-producer-routing")
+            options.append("--producer-routing" if value == "yes" else "--no-producer-routing")
         elif name == "throttle_key_headers":
             for header in filter(None, map(str.strip, value.split(","))):
-                words += ["--throttle-header", header]
+                options += ["--throttle-header", header]
         elif name == "weights":
             for line in filter(str.strip, value.split("\n")):
-                words += ["--weight", line]
-    return shell_line(words)
+                options += ["--weight", line]
+    return command_line("fila queue update", queue, options=options)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from fila.principals import KeyInfo, Permission, Principal
-from fila.shell_words import shell_line
+from fila.shell_words import command_line
 from fila_console.trouble import Trouble
 from fila_console.visit import Undo, Visit, as_number
 from fila_console.wording import brief, counted, moment
@@ -83,20 +83,19 @@ async def create(visit: Visit) -> Response:
     name, days = _name(visit), as_number("days", visit.field("days") or "0", DAYS_MAX)
     tenant = visit.field("tenant")
     key = await visit.upstream.create_key(name, days * 86_400_000, tenant)
-    words = ["fila", "auth", "key", "create", name]
-    words += ["--expires", f"{days}d"] if days else []
-    words += ["--as-tenant", tenant] if tenant else []
-    return _shown_once(visit, f"The key of {brief(name)}", key, shell_line(words))
+    options = ["--expires", f"{days}d"] if days else []
+    options += ["--as-tenant", tenant] if tenant else []
+    line = command_line("fila auth key create", name, options=options)
+    return _shown_once(visit, f"The key of {brief(name)}", key, line)
 
 
 async def rotate(visit: Visit) -> Response:
     """Make another key for the same name; the old one ends after some hours."""
     key_id, hours = visit.field("key_id"), as_number("hours", visit.field("hours") or "0", 24 * DAYS_MAX)
     key = await visit.upstream.rotate_key(key_id, hours * 3_600_000)
-    words = ["fila", "auth", "key", "rotate", key_id]
-    words += ["--overlap", f"{hours}h"]
+    line = command_line("fila auth key rotate", key_id, options=["--overlap", f"{hours}h"])
     ends = f"the old one ends in {counted(hours, 'hour')}" if hours else "the old one has ended"
-    return _shown_once(visit, f"The key in place of {key_id}: {ends}", key, shell_line(words))
+    return _shown_once(visit, f"The key in place of {key_id}: {ends}", key, line)
 
 
 def _shown_once(visit: Visit, text: str, key: str, line: str) -> Response:
@@ -112,7 +111,7 @@ async def revoke(visit: Visit) -> Response:
     key_id = visit.field("key_id")
     await visit.upstream.revoke_key(key_id)
     text = f"{key_id} is revoked: what it holds open ends within a second."
-    return visit.changed(text, line=shell_line(["fila", "auth", "key", "revoke", key_id]))
+    return visit.changed(text, line=command_line("fila auth key revoke", key_id))
 
 
 async def grant(visit: Visit) -> Response:
@@ -125,12 +124,11 @@ async def grant(visit: Visit) -> Response:
     takes = visit.field("act") == "take"
     given: dict[str, Any] = {"admin": True} if right == "admin" else {right: [pattern]}
     await (visit.upstream.revoke_grant if takes else visit.upstream.grant)(name, given)
-    words = ["fila", "auth", "revoke-grant" if takes else "grant", name, f"--{right}"]
-    words += [pattern] if right != "admin" else []
+    options = [f"--{right}", *([pattern] if right != "admin" else [])]
     what = "everything" if right == "admin" else f"{right} {brief(pattern)}"
     fields = [("name", name), ("right", right), ("pattern", pattern), ("act", "give" if takes else "take")]
     return visit.changed(
         f"{brief(name)} may {'no more ' if takes else ''}{what}.",
-        line=shell_line(words),
+        line=command_line(f"fila auth {'revoke-grant' if takes else 'grant'}", name, options=options),
         undo=Undo(visit.url("access", "grant"), "give it back" if takes else "take it back", fields),
     )

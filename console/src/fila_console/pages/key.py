@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from fila.explanation import ChannelConsumers, Forecast, KeyExplanation, KeyHead, KeyPolicyPreview
 from fila.observations import KeyPolicyState
-from fila.shell_words import shell_line
+from fila.shell_words import command_line
 from fila.watched import SeriesPoint
 from fila_console.addresses import key_path
 from fila_console.cells import Cell, Plot, Row, State, cell, row
@@ -446,25 +446,21 @@ async def change(visit: Visit) -> Response:
 
 def _line(queue: str, key: str, asked: NewKeyPolicy) -> str:
     """What does the same from a shell."""
-    acts: list[tuple[str, ...]] = []
-    if asked.weight is not None:
-        acts.append(("weight", str(asked.weight)))
-    if asked.rate is not None:
-        acts.append(("rate", f"{asked.rate:.15g}"))
-    if asked.cap is not None:
-        acts.append(("cap", str(asked.cap)))
+    numbers = {"weight": asked.weight, "rate": asked.rate, "cap": asked.cap, "committed": asked.committed}
+    acts = [(act, f"{value:.15g}") for act, value in numbers.items() if value is not None]
+    held = {
+        "rate": asked.rate_by_default,
+        "committed": asked.committed_by_default,
+        "cap": asked.cap_by_default,
+    }
+    acts += [(act, "default") for act, is_asked in held.items() if is_asked]
+    lines = [command_line(f"fila key {act}", queue, key, value) for act, value in acts]
     if asked.paused is not None:
-        why = ("--reason", asked.comment) if asked.paused and asked.comment else ()
-        acts.append(("pause" if asked.paused else "resume", *why))
-    if asked.committed is not None:
-        acts.append(("committed", f"{asked.committed:.15g}"))
-    if asked.rate_by_default:
-        acts.append(("rate", "default"))
-    if asked.committed_by_default:
-        acts.append(("committed", "default"))
-    if asked.cap_by_default:
-        acts.append(("cap", "default"))
-    return " && ".join(shell_line(["fila", "key", act, queue, key, *value]) for act, *value in acts)
+        why = ["--reason", asked.comment] if asked.paused and asked.comment else []
+        lines.append(
+            command_line(f"fila key {'pause' if asked.paused else 'resume'}", queue, key, options=why)
+        )
+    return " && ".join(lines)
 
 
 def _way_back(visit: Visit, asked: NewKeyPolicy, before: KeyPolicyState | None) -> Undo:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from fila.limits import LimitOptions, LimitState
 from fila.observations import LateKey
-from fila.shell_words import shell_line
+from fila.shell_words import command_line
 from fila_console.addresses import key_path
 from fila_console.gains import held_by, sentence
 from fila_console.limit_words import PARTS, fields_of, line_of, parts_of
@@ -198,7 +198,7 @@ async def delete(visit: Visit) -> Response:
         raise Trouble(400, "Nothing was deleted", "Tick the box beside the button.")
     before = await _limit_named(visit, name)
     await visit.upstream.delete_limit(name)
-    line = shell_line(["fila", "limit", "delete", name])
+    line = command_line("fila limit delete", name)
     undo = _way_back(visit, name, before) if before is not None else None
     return visit.changed(f"{brief(name)} is deleted; what waited for it goes.", line=line, undo=undo)
 
@@ -208,7 +208,7 @@ async def reset(visit: Visit) -> Response:
     key, spent = visit.field("key"), as_decimal("spent", visit.field("spent") or "0", SPENT_MAX)
     before = await visit.upstream.limit_of(key)
     now = await visit.upstream.reset_limit(key, spent)
-    line = shell_line(["fila", "limit", "reset", key, "--spent", f"{spent:.15g}"])
+    line = command_line("fila limit reset", key, options=["--spent", f"{spent:.15g}"])
     undo = None
     if before is not None:
         fields = [("key", key), ("spent", f"{before.spent:.6f}")]

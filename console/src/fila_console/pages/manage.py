@@ -10,7 +10,7 @@ from typing import Literal
 from starlette.responses import Response
 
 from fila.answers import ChannelInfo
-from fila.shell_words import shell_line
+from fila.shell_words import command_line
 from fila_console.moments import moment_of, text_of
 from fila_console.trouble import Trouble, unless_refused
 from fila_console.visit import Undo, Visit, as_decimal, as_number, headers_of
@@ -39,8 +39,8 @@ async def page(visit: Visit) -> Response:
         starts=STARTS,
         locked=locked,
         no_sending=no_sending,
-        purge_line=shell_line(["fila", "queue", "purge", queue]),
-        delete_line=shell_line(["fila", "queue", "delete", queue]),
+        purge_line=command_line("fila queue purge", queue),
+        delete_line=command_line("fila queue delete", queue),
         payload_max=PAYLOAD_CHARACTERS_MAX,
     )
 
@@ -48,9 +48,9 @@ async def page(visit: Visit) -> Response:
 def _channel_lines(queue: str, channel: ChannelInfo) -> tuple[str, str, str]:
     """What deletes it, what purges it, and what pauses or resumes it, from a shell."""
     return (
-        shell_line(["fila", "channel", "delete", queue, channel.name]),
-        shell_line(["fila", "queue", "purge", queue, "--channel", channel.name]),
-        shell_line(["fila", "channel", "resume" if channel.pause else "pause", queue, channel.name]),
+        command_line("fila channel delete", queue, channel.name),
+        command_line("fila queue purge", queue, options=["--channel", channel.name]),
+        command_line(f"fila channel {'resume' if channel.pause else 'pause'}", queue, channel.name),
     )
 
 
@@ -98,19 +98,18 @@ async def publish(visit: Visit) -> Response:
     sent = await visit.upstream.enqueue(
         *(queue, payload.encode(), headers), delay_ms=delay_ms, at=at, dedup_key=dedup_key, replaces=replaces
     )
-    words = ["fila", "enqueue", queue, payload]
-    for header, value in headers.items():
-        words += ["--header", f"{header}={value}"]
-    words += ["--delay", f"{delay_ms}ms"] if delay_ms is not None else []
-    words += ["--at", text_of(at)] if at is not None else []
-    words += ["--dedup-key", dedup_key] if dedup_key is not None else []
-    words += ["--replace"] if replaces else []
+    options = [word for header, value in headers.items() for word in ("--header", f"{header}={value}")]
+    options += ["--delay", f"{delay_ms}ms"] if delay_ms is not None else []
+    options += ["--at", text_of(at)] if at is not None else []
+    options += ["--dedup-key", dedup_key] if dedup_key is not None else []
+    options += ["--replace"] if replaces else []
+    # The command takes such a payload for a file, or for what it reads.
+    is_read = payload == "-" or payload.startswith("@")
     return visit.page(
         "published.html",
         queue=queue,
         message_id=str(sent),
-        # The command takes such a payload for an option, or for a file.
-        line="" if payload.startswith(("-", "@")) else shell_line(words),
+        line="" if is_read else command_line("fila enqueue", queue, payload, options=options),
     )
 
 
@@ -119,12 +118,12 @@ async def purge(visit: Visit) -> Response:
     _sure(visit, "purged")
     queue, channel, key = visit.path("queue"), visit.field("channel"), visit.field("key")
     purged = await visit.upstream.purge(queue, channel, key)
-    words = ["fila", "queue", "purge", queue]
-    words += ["--channel", channel] if channel else []
-    words += ["--key", key] if key else []
+    options = ["--channel", channel] if channel else []
+    options += ["--key", key] if key else []
+    line = command_line("fila queue purge", queue, options=options)
     of = f" of {named(key)}" if key else ""
     where = f"{queue} / {channel}" if channel else queue
-    return visit.changed(f"{counted(purged, 'message')}{of} dropped from {where}.", line=shell_line(words))
+    return visit.changed(f"{counted(purged, 'message')}{of} dropped from {where}.", line=line)
 
 
 async def delete(visit: Visit) -> Response:
@@ -146,12 +145,11 @@ async def create_channel(visit: Visit) -> Response:
     start: Literal["head", "oldest"] = "oldest" if visit.field("start") == "oldest" else "head"
     idle = as_number("seconds", visit.field("idle") or "0")
     first = await visit.upstream.create_channel(queue, channel, start, idle * 1000)
-    words = ["fila", "channel", "create", queue, channel]
-    words += ["--from", "oldest"] if start == "oldest" else []
-    words += ["--expires-after-idle", f"{idle}s"] if idle else []
+    options = ["--from", "oldest"] if start == "oldest" else []
+    options += ["--expires-after-idle", f"{idle}s"] if idle else []
     return visit.changed(
         f"{brief(channel)} is made; the first message that it sees is at offset {count(first)}.",
-        line=shell_line(words),
+        line=command_line("fila channel create", queue, channel, options=options),
     )
 
 
@@ -161,7 +159,7 @@ async def delete_channel(visit: Visit) -> Response:
     queue, channel = visit.path("queue"), visit.field("channel")
     await visit.upstream.delete_channel(queue, channel)
     return visit.changed(
-        f"{brief(channel)} is deleted.", line=shell_line(["fila", "channel", "delete", queue, channel])
+        f"{brief(channel)} is deleted.", line=command_line("fila channel delete", queue, channel)
     )
 
 
@@ -180,7 +178,7 @@ async def pause_channel(visit: Visit) -> Response:
     label, other = ("resume it", "no") if is_paused else ("pause it", "yes")
     return visit.changed(
         text,
-        line=shell_line(["fila", "channel", "pause" if is_paused else "resume", queue, channel, *why]),
+        line=command_line(f"fila channel {'pause' if is_paused else 'resume'}", queue, channel, options=why),
         undo=Undo(
             visit.url("queues", queue, "channels", "pause"), label, [("channel", channel), ("paused", other)]
         ),

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from fila.answers import ConsumerInfo, KeyState, Stats
 from fila.observations import BrokerStatus, LateKeys
-from fila.shell_words import shell_line
+from fila.shell_words import command_line
 from fila.watched import QueueState, Series
 from fila_console.addresses import broker_path, key_path, queue_path
 from fila_console.cells import Cell, Plot, Row, State, cell, row
@@ -398,7 +398,7 @@ async def page(visit: Visit) -> Response:
     watched = watch(visit)
     state = await watched.current()
     locked = await visit.locked("manage", queue)
-    consume = shell_line(["fila", "consume", queue, *(["--channel", channel] if channel else [])])
+    consume = command_line("fila consume", queue, options=["--channel", channel] if channel else [])
     details = None if locked else await unless_refused(visit.upstream.queue(queue), None)
     return visit.page(
         "queue.html",
@@ -436,7 +436,7 @@ async def pause(visit: Visit) -> Response:
     label, other = ("resume it", "no") if paused else ("pause it", "yes")
     return visit.changed(
         text,
-        line=shell_line(["fila", "queue", "pause" if paused else "resume", queue, *why]),
+        line=command_line(f"fila queue {'pause' if paused else 'resume'}", queue, options=why),
         undo=Undo(visit.url("queues", queue, "pause"), label, [("paused", other)]),
         tone="paused" if paused else "done",
     )

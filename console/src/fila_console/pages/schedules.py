@@ -8,7 +8,7 @@ from typing import NamedTuple
 from starlette.responses import Response
 
 from fila.schedules import Schedule, ScheduleOptions, ScheduleSettings
-from fila.shell_words import shell_line, shell_word
+from fila.shell_words import command_line, shell_word
 from fila_console.trouble import Trouble
 from fila_console.visit import Visit, as_decimal, headers_of
 from fila_console.wording import brief, count, counted, moment, pause_said
@@ -88,7 +88,7 @@ def _seconds(milliseconds: int) -> str:
 
 def _line(act: str, name: str, queue: str, *more: str) -> str:
     """What does the same from a shell."""
-    return shell_line(["fila", "schedule", act, name, "--queue", queue, *more])
+    return command_line(f"fila schedule {act}", name, options=["--queue", queue, *more])
 
 
 def _asked(field: Callable[[str], str]) -> ScheduleOptions:

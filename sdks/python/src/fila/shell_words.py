@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\", "'": "\\'"}
 
@@ -22,6 +22,19 @@ def shell_word(text: str) -> str:
 def shell_line(words: Iterable[str]) -> str:
     """The words with blanks between them."""
     return " ".join(map(shell_word, words))
+
+
+def command_line(command: str, *named: str, options: Sequence[str] = ()) -> str:
+    """A command, what people named, and its options.
+
+    Where a name begins with a dash, which would make it an option, the options come first and `--` ends them. Nothing
+    where no shell can hand on a word as it is.
+    """
+    if any("\0" in word for word in (*named, *options)):
+        return ""
+    if any(name.startswith("-") for name in named):
+        return f"{command} {shell_line([*options, '--', *named])}"
+    return " ".join([command, *map(shell_word, (*named, *options))])
 
 
 def _spelled(character: str) -> str:

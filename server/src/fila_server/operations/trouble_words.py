@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from fila.shell_words import shell_line
+from fila.shell_words import command_line
 from fila_server.broker.mirror import DEFAULT_CHANNEL, DLQ_SUFFIX
 from fila_server.operations import trouble_kinds as kinds
 from fila_server.operations.trouble_facts import ACKNOWLEDGED, Circuit, Disk, Found, Limit, Pause
@@ -53,7 +53,7 @@ def words(about: About, fact: Any, waiting: int, since_ms: int, now_ms: int) -> 
     if kind is kinds.CIRCUIT_OPEN:
         return _of_circuit(fact, age)
     if kind is kinds.NOBODY_CONSUMES:
-        command = _command("fila consumer list", about.queue)
+        command = command_line("fila consumer list", about.queue)
         text = f"Nobody has consumed {_where(about)} for {age}: {_wait(waiting)}."
         return Words(text, "Start a consumer", command)
     if kind is kinds.FAILING:
@@ -91,7 +91,7 @@ def _of_circuit(circuit: Circuit, age: str) -> Words:
         f"The script {circuit.hook} of {circuit.queue} has failed for {age} and is not called: the queue's settings "
         f"{decides}."
     )
-    return Words(text, "Mend the script", _command("fila hook show", circuit.queue))
+    return Words(text, "Mend the script", command_line("fila hook show", circuit.queue))
 
 
 def _of_failing(about: About, now: FailingNow, waiting: int, age: str) -> Words:
@@ -104,7 +104,7 @@ def _of_failing(about: About, now: FailingNow, waiting: int, age: str) -> Words:
         said.append(f"{_counted(now.dead, 'dead letter')} within {kinds.DEAD_S / 60:.0f} min")
     behind = f"; {_wait(waiting)}" if waiting else ""
     text = f"{about.queue} has been failing for {age}: {', '.join(said)}{behind}."
-    return Words(text, "See why they fail", _command("fila dlq group", about.queue + DLQ_SUFFIX))
+    return Words(text, "See why they fail", command_line("fila dlq group", about.queue + DLQ_SUFFIX))
 
 
 def _of_pause(about: About, pause: Pause, waiting: int, age: str) -> Words:
@@ -113,15 +113,15 @@ def _of_pause(about: About, pause: Pause, waiting: int, age: str) -> Words:
     why = f' ("{_quotable(pause.comment)}")' if pause.comment else ""
     if pause.is_queue:
         text = f"{about.queue} has been paused{by} for {least}{age}{why}: {_wait(waiting)}."
-        return Words(text, f"Resume {about.queue}", _command("fila queue resume", about.queue))
+        return Words(text, f"Resume {about.queue}", command_line("fila queue resume", about.queue))
     if pause.channel:
         where = f"the channel {about.channel} of {about.queue}"
         text = f"{where[0].upper()}{where[1:]} has been paused{by} for {least}{age}{why}: {_wait(waiting)}."
-        command = _command("fila channel resume", about.queue, about.channel)
+        command = command_line("fila channel resume", about.queue, about.channel)
         return Words(text, f"Resume {where}", command)
     key = named(about.fairness_key)
     text = f"{key} in {about.queue} has been paused{by} for {least}{age}{why}: {_wait(waiting)}."
-    command = _command("fila key resume", about.queue, about.fairness_key)
+    command = command_line("fila key resume", about.queue, about.fairness_key)
     return Words(text, f"Resume {key}", command)
 
 
@@ -133,11 +133,11 @@ def _of_limit(about: About, now: LimitNow, waiting: int, age: str) -> Words:
         f"through{slots}; {_wait(waiting)} in {_queues(now.places)}."
     )
     if now.is_compound:  # a limit is set as a whole, and which part of it may be more is for people to say
-        return Words(text, f"Raise the limit of {bucket}", _command("fila limit show", bucket))
+        return Words(text, f"Raise the limit of {bucket}", command_line("fila limit show", bucket))
     wanted = math.ceil(max(now.needed, now.rate) * 1.2)
     value = f"{wanted:g},{max(now.burst, wanted):g}"
     return Words(
-        text, f"Raise the rate of {bucket}", _command("fila config set", f"throttle.{bucket}", value)
+        text, f"Raise the rate of {bucket}", command_line("fila config set", f"throttle.{bucket}", value)
     )
 
 
@@ -149,7 +149,7 @@ def _of_budget(row: Limit, waiting: int, age: str, now_ms: int) -> Words:
         f"{bucket} has spent its budget of {allowed} in {age_text(row.period_ms)} for {age}: {_wait(waiting)} in "
         f"{_queues(row.places)} for the next one, in {age_text(row.ends_ms - now_ms)}."
     )
-    return Words(text, f"Raise the budget of {bucket}, or wait", _command("fila limit show", bucket))
+    return Words(text, f"Raise the budget of {bucket}, or wait", command_line("fila limit show", bucket))
 
 
 def _of_flood(about: About, now: FloodNow, waiting: int, age: str) -> Words:
@@ -160,7 +160,7 @@ def _of_flood(about: About, now: FloodNow, waiting: int, age: str) -> Words:
         f"{_rate(now.arriving)} a second come and {_rate(now.served)} are delivered; {others} for it."
     )
     rate = max(now.served / 2, 1)
-    command = _command("fila key rate", about.queue, about.fairness_key, _rate(rate).replace(",", ""))
+    command = command_line("fila key rate", about.queue, about.fairness_key, _rate(rate).replace(",", ""))
     return Words(text, f"Slow {key}", command)
 
 
@@ -210,12 +210,3 @@ def _queues(places: Sequence[tuple[str, str, int]]) -> str:
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(names[:3])
     return shown if len(names) <= 3 else f"{shown} and others"
-
-
-def _command(command: str, *arguments: str) -> str:
-    """What is pasted into a shell; nothing where no shell could hand on an argument as it is."""
-    if any("\0" in each for each in arguments):
-        return ""
-    # A name that begins with a dash is no option.
-    options_end = ["--"] if any(each.startswith("-") for each in arguments) else []
-    return f"{command} {shell_line([*options_end, *arguments])}"
