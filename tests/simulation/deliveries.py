@@ -15,6 +15,7 @@ from fila.v1 import service_pb2 as service
 from tests.core.driven_engine import MS, DrivenEngine
 from tests.simulation.asked import Snapshot
 from tests.simulation.fair_share import FairShare
+from tests.simulation.latest_wins import LatestWins
 from tests.simulation.limit_model import NAMES
 from tests.simulation.model import (
     DECIDING,
@@ -27,6 +28,7 @@ from tests.simulation.model import (
     Entry,
     Model,
     Note,
+    Place,
     QueueModel,
     Routed,
 )
@@ -66,7 +68,8 @@ class Deliveries:
         self.kept, self.one_holder, self.in_order = Kept(), OneHolder(), InOrder()
         self.one_at_a_time, self.one_end, self.one_firing = OneAtATime(), OneEnd(), OneFiring()
         self.fair, self.on_curve, self.within_limits = FairShare(), OnCurve(), WithinLimits()
-        self.as_said = AsSaid()
+        self.as_said, self.latest = AsSaid(), LatestWins(self)
+        self.starts = 0  # of the core, after the first
         self.pass_number = 0
         self.next_lease_id = 0  # when this pass began
         self.loaded = 0  # since the core was opened
@@ -81,6 +84,9 @@ class Deliveries:
 
     def say(self, text: str) -> None:
         self.trace.append(f"[{self.pass_number} {self.engine.wall_ms % 10_000_000}] {text}")
+
+    def place(self, note: Note, place: Place) -> Place | None:
+        return None if self.pass_number <= note.channel.unordered_until else place
 
     @property
     def cold(self) -> bool:
@@ -214,6 +220,8 @@ class Deliveries:
         self.one_holder.leased(note, meta.lease_id, mono)
         if note.state == LEASED:
             self.end_lease(note)
+        note.may_be_replaced = False
+        self.latest.leased_again(note)
         self._lease(note, consumer, message, early, what)
         for name in entry.throttles if not consumer.queue.is_dlq else ():
             bucket = self.model.buckets.get(name)
@@ -315,7 +323,10 @@ class Deliveries:
             held = sum(
                 1
                 for n in note.channel.all_notes()
-                if n is not note and n.state in (LEASED, DECIDING) and n.entry.key == note.entry.key
+                if n is not note
+                and n.state in (LEASED, DECIDING)
+                and n.entry.key == note.entry.key
+                and not n.maybe  # it may have been replaced while it was being decided
             )
             if held >= key.cap:
                 raise Broken(
@@ -326,6 +337,7 @@ class Deliveries:
 
     def end_lease(self, note: Note) -> None:
         self.model.leases.pop(note.lease_id, None)
+        self.latest.lease_ends(note)
 
     def dead_letter(self, note: Note) -> None:
         queue = note.channel.queue
