@@ -116,9 +116,9 @@ class LatestWins:
         )
 
     def _known(self, queue: QueueModel, key: str) -> Chain | None:
-        """What is vague is clear again once all but the newest is done."""
+        """What is vague is clear again once all but the newest is done, if that came behind all that made it so."""
         chain = queue.chains.get(key)
-        if chain is None or not chain.is_vague or self._is_hazy():
+        if chain is None or not chain.is_vague or chain.may_be_forgotten or self._is_hazy():
             return chain
         others = [n for c in queue.channels.values() for n in self._open_notes(c, key, chain.newest)]
         if others or any(note.maybe for note in _notes_of(chain.newest)):
@@ -283,7 +283,7 @@ class LatestWins:
     def forget(queue: QueueModel) -> None:
         """A channel starts anew: what was replaced may wait there again."""
         for chain in queue.chains.values():
-            chain.is_vague = True
+            chain.is_vague = chain.may_be_forgotten = True
 
     # --- the judge of what the core says waits ------------------------------------------------
 

@@ -206,6 +206,7 @@ class Chain:
     first_ns: int  # since when one of them has waited
     starts: int  # of the broker, until then
     is_vague: bool
+    may_be_forgotten: bool = False  # a channel began anew: what is done may wait again, and its key be unknown
 
 
 @dataclass(eq=False)
