@@ -47,19 +47,8 @@ class Books:
                 self._check_stats(queue, channel)
         if wrong := wrong_ages(self.world.engine.core):
             raise Broken(f"a look at every message finds other ages than the core keeps: {wrong}")
-        self._check_waiting()
         self._check_idle()
         self._check_work()
-
-    def _check_waiting(self) -> None:
-        """Of what replaces each other, one waits at most, whatever the model knows."""
-        for queue in self.world.model.queues.values():
-            for channel in queue.channels.values() if queue.chains else ():
-                got: list[bytes] = []
-                request = admin.ListPendingRequest(queue=queue.name, channel=channel.name, max_messages=1000)
-                self.world.ask(commands.LIST_PENDING, request, answered=partial(_keep, got))
-                self.world.run_pass()
-                self.world.latest.check(queue, channel, admin.ListPendingResponse.FromString(got[0]))
 
     def _check_work(self) -> None:
         """Frames and messages looked at, whatever there was to do: a pass ends, and others get their turn."""

@@ -107,13 +107,11 @@ class Cancels:
 
     @staticmethod
     def _nobody_knows(channel: ChannelModel, note: Note) -> None:
-        """The cancel may have met the message before it died in the same pass: then there is no dead letter of it,
-        but where somebody has seen that one."""
-        for other in channel.notes.get(note.entry.token, []):
-            other.maybe = True
-        for place in channel.queue.dlq.channels.values() if channel.queue.dlq is not None else ():
-            for letter in place.notes.get(note.entry.token, []):
-                letter.maybe = letter.maybe or not letter.entry.offset
+        """The cancel may have met the message before it died in the same pass: then there is no dead letter of it."""
+        letters = channel.queue.dlq.channels.values() if channel.queue.dlq is not None else ()
+        for place in (channel, *letters):
+            for other in place.notes.get(note.entry.token, []):
+                other.maybe = True
 
     def _answered(self, asked: Asked, status: int, payload: bytes) -> None:
         if status != (0 if asked.notes["expected"] else 5):

@@ -117,9 +117,7 @@ class ChannelOperators:
         to = asked.notes["to"]
         self._may_die_first(channel)
         self.world.say(f"seek {channel.queue.name}/{channel.name} to {to}")
-        # Beyond the end is the end, also of a queue that was made anew meanwhile and is shorter.
-        is_end = to > max((entry.offset for entry in channel.queue.log), default=0)
-        start_at(self.world, channel, None if is_end else to, asked)
+        start_at(self.world, channel, None if to >= 1 << 59 else to, asked)
 
     def _may_die_first(self, channel: ChannelModel) -> None:
         """A seek that comes close behind another waits until that one has taken apart what it left, to the end of the

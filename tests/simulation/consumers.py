@@ -290,8 +290,6 @@ class Consumers:
         world.fair.given_back(note)
         if 0 < note.entry.expires_ms <= world.engine.wall_ms:
             world.drop(note)
-        else:
-            world.latest.gives_way(note)
 
     def _settle_answered(self, asked: Asked, status: int, payload: bytes) -> None:
         if asked.kind in (commands.ACK, commands.NACK):
@@ -437,8 +435,6 @@ class Consumers:
                 self.returned(note)
                 if note in unwritten and 0 < note.entry.expires_ms <= world.engine.wall_ms:
                     world.drop(note)
-                else:
-                    world.latest.gives_way(note)
 
     def returned(self, note: Note) -> None:
         """As if it had never been delivered. What was written and is over by now dies as the pass ends, with what else

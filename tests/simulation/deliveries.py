@@ -15,7 +15,6 @@ from fila.v1 import service_pb2 as service
 from tests.core.driven_engine import MS, DrivenEngine
 from tests.simulation.asked import Snapshot
 from tests.simulation.fair_share import FairShare
-from tests.simulation.latest_wins import LatestWins
 from tests.simulation.limit_model import NAMES
 from tests.simulation.model import (
     DECIDING,
@@ -28,7 +27,6 @@ from tests.simulation.model import (
     Entry,
     Model,
     Note,
-    Place,
     QueueModel,
     Routed,
 )
@@ -68,8 +66,7 @@ class Deliveries:
         self.kept, self.one_holder, self.in_order = Kept(), OneHolder(), InOrder()
         self.one_at_a_time, self.one_end, self.one_firing = OneAtATime(), OneEnd(), OneFiring()
         self.fair, self.on_curve, self.within_limits = FairShare(), OnCurve(), WithinLimits()
-        self.as_said, self.latest = AsSaid(), LatestWins(self)
-        self.starts = 0  # of the core, after the first
+        self.as_said = AsSaid()
         self.pass_number = 0
         self.next_lease_id = 0  # when this pass began
         self.loaded = 0  # since the core was opened
@@ -84,9 +81,6 @@ class Deliveries:
 
     def say(self, text: str) -> None:
         self.trace.append(f"[{self.pass_number} {self.engine.wall_ms % 10_000_000}] {text}")
-
-    def place(self, note: Note, place: Place) -> Place | None:
-        return None if self.pass_number <= note.channel.unordered_until else place
 
     @property
     def cold(self) -> bool:
@@ -220,8 +214,6 @@ class Deliveries:
         self.one_holder.leased(note, meta.lease_id, mono)
         if note.state == LEASED:
             self.end_lease(note)
-        note.may_be_replaced = False
-        self.latest.leased_again(note)
         self._lease(note, consumer, message, early, what)
         for name in entry.throttles if not consumer.queue.is_dlq else ():
             bucket = self.model.buckets.get(name)
@@ -323,10 +315,7 @@ class Deliveries:
             held = sum(
                 1
                 for n in note.channel.all_notes()
-                if n is not note
-                and n.state in (LEASED, DECIDING)
-                and n.entry.key == note.entry.key
-                and not n.maybe  # it may have been replaced while it was being decided
+                if n is not note and n.state in (LEASED, DECIDING) and n.entry.key == note.entry.key
             )
             if held >= key.cap:
                 raise Broken(
@@ -337,7 +326,6 @@ class Deliveries:
 
     def end_lease(self, note: Note) -> None:
         self.model.leases.pop(note.lease_id, None)
-        self.latest.lease_ends(note)
 
     def dead_letter(self, note: Note) -> None:
         queue = note.channel.queue

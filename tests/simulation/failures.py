@@ -38,6 +38,9 @@ class Failures(Deliveries):
         self.events: dict[int, tuple[Note | None, Decision]] = {}  # told, and not decided; by number
         self.nacks: dict[int, Asked] = {}  # that may wait for decisions
 
+    def place(self, note: Note, place: Place) -> Place | None:
+        return None if self.pass_number <= note.channel.unordered_until else place
+
     def fail(
         self, note: Note, delay_ms: int | None, place: Place, error: str = EXPIRED, nack: int = 0
     ) -> None:
@@ -50,9 +53,7 @@ class Failures(Deliveries):
             self.dead_letter(note)
         elif 0 < note.entry.expires_ms <= self.engine.wall_ms:
             self.drop(note)
-        elif self.latest.gives_way(note):
-            pass
-        elif policy.get("on_failure") and not note.maybe:
+        elif policy.get("on_failure"):
             note.state, note.decision = DECIDING, Decision(delay_ms, error, nack=nack)
             where = (queue.name, note.channel.name, note.entry.id)
             self.asked_about.setdefault(where, []).append((note, note.decision))
@@ -133,10 +134,9 @@ class Failures(Deliveries):
         unseen = next(
             (n for n in notes if n.state in (READY, DELAYED) or (n.state == DONE and not n.acked)), None
         )
-        # A crash, or bytes that had to be read back, kept the world from seeing that it was leased, or it may have
-        # ended before it failed. Of a failure that was seen all is known, and there is no other entry of the message
-        # that this one could be of.
-        hidden = self.cold or self.blurred or self.missed or self.lost_leases() or any(n.maybe for n in notes)
+        # A crash, or bytes that had to be read back, kept the world from seeing that it was leased. Of a failure that
+        # was seen all is known, and there is no other entry of the message that this one could be of.
+        hidden = self.cold or self.blurred or self.missed or self.lost_leases()
         if not hidden or (asked_about and unseen is None):
             raise Broken(f"{what}, {event.attempts} {error}, is not known: {asked_about or notes}")
         decision = Decision(None, EXPIRED)

@@ -44,8 +44,6 @@ def _haunt(world: Deliveries, queue: QueueModel, entry: Entry, stored: messages.
     if stored is not None:
         entry.id, entry.offset = stored.id, stored.metadata.offset
         world.kept.seen(entry)
-    if entry.wish is not None and entry.wish.key in queue.chains:
-        queue.chains[entry.wish.key].is_vague = True
     if entry.offset:
         entry.may_be_none = False
         queue.log.append(entry)
@@ -53,16 +51,12 @@ def _haunt(world: Deliveries, queue: QueueModel, entry: Entry, stored: messages.
             if channel.name in entry.excluded or entry.offset < channel.start:
                 continue
             note = Note(entry, channel, place=None, maybe=channel.name in entry.fuzzy)
-            if entry.wish is not None:
-                world.latest.may_replace(note)
-            elif entry.deliver_at_ms:
+            if entry.deliver_at_ms:
                 due_ms = entry.deliver_at_ms
                 note.delay((due_ms, due_ms), entry.delayed_from_ms, world.engine.mono_ns // MS)
             channel.add(note)
         return
-    if (
-        not entry.expires_ms and entry.wish is None
-    ):  # otherwise it may have been there, and over or replaced at once
+    if not entry.expires_ms:
         queue.key(entry.key).was_none(entry)
     if queue.dedup.get(entry.dedup_key, (None, 0))[0] is entry:
         del queue.dedup[entry.dedup_key]

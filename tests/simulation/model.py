@@ -18,16 +18,6 @@ Routed = tuple[str, frozenset[str], int, int]  # fairness key, throttle keys, co
 
 READY, DELAYED, LEASED, DONE = "ready", "delayed", "leased", "done"
 DECIDING = "deciding"  # failed, and on_failure is being asked
-NEVER_MS = 1 << 52  # DELAYED until a lease ends
-
-
-@dataclass(frozen=True)
-class Wish:
-    """That an enqueue replaces what waits with its dedup key."""
-
-    key: str
-    delay_ms: int
-    max_wait_ms: int
 
 
 @dataclass(eq=False)
@@ -60,10 +50,6 @@ class Entry:
     executed_pass: int = 0
     only: "ChannelModel | None" = None  # redriven: seen by this channel alone
     first: "Entry | None" = None  # the message its dedup key was seen with
-    wish: Wish | None = None
-    replaces: "Entry | None" = None  # what its wish met as it was carried out
-    behind: "Entry | None" = None  # the oldest of its dedup key's that was pending then
-    is_vague: bool = False  # nobody knows what that was
     before: "tuple[int, Entry | None]" = (1, None)  # its key's weight without it, and whose that was
     may_be_none: bool = False  # it was not answered yet, and may be refused or met by an older dedup key
 
@@ -114,11 +100,6 @@ class Note:
     holder: int = 0  # LEASED: the stream's token, 0 = a pull
     decision: "Decision | None" = None  # DECIDING
     ended_by: str = ""  # what was answered of its end
-    behind: "Note | None" = None  # DELAYED: the leased message that it replaces
-    takes_place: bool = False  # DELAYED behind a lease: that message's
-    successor: "Note | None" = None  # LEASED: what is delayed behind it
-    was_replaced: bool = False  # as its lease ended
-    may_be_replaced: bool = False
 
     def delay(
         self, due_ms: tuple[int, int], wall_ms: int, mono_ms: int, *, keeps_place: bool = False
@@ -134,23 +115,13 @@ class Note:
         return self.channel.queue.in_order
 
     @property
-    def is_held(self) -> bool:
-        """Behind a lease that it replaces."""
-        return self.state == DELAYED and self.behind is not None and self.behind.successor is self
-
-    @property
-    def keeps_place_in_order(self) -> bool:
-        """Whether it stands, or will stand again, where it stood, though it failed."""
-        return (self.state == DELAYED and self.keeps_place) or (self.state == DECIDING and self.in_order)
-
-    @property
     def holds_its_key(self) -> bool:
         """It counts to its key's cap; where keys are in order, a failed one does until it is leased again."""
         return self.state in (LEASED, DECIDING) or (self.state == DELAYED and self.keeps_place)
 
     def delay_resumes(self, wall_ms: int, mono_ms: int) -> None:
         """After a restart: of a clock that was set back, nothing has passed, and no more than all is left."""
-        shift = min(0, wall_ms - self.delayed_from_ms) if self.stored_due_ms[0] < NEVER_MS else 0
+        shift = min(0, wall_ms - self.delayed_from_ms)
         self.due_ms = (self.stored_due_ms[0] + shift, self.stored_due_ms[1] + shift)
         self.delayed_at_ms = mono_ms
 
@@ -178,7 +149,6 @@ class ChannelModel:
     queue: "QueueModel"
     start: int = 1
     notes: dict[int, list[Note]] = field(default_factory=dict)
-    began_pass: int = 0  # or was sought
     unordered_until: int = 0  # pass; while a seek takes the log in, places are anybody's guess
 
     def all_notes(self) -> list[Note]:
@@ -195,18 +165,6 @@ class ChannelModel:
 
     def add(self, note: Note) -> None:
         self.notes.setdefault(note.entry.token, []).append(note)
-
-
-@dataclass(eq=False)
-class Chain:
-    """Messages of one dedup key, each of which replaces the one before it."""
-
-    newest: Entry
-    before: Entry | None  # the oldest that was pending as the newest came
-    first_ns: int  # since when one of them has waited
-    starts: int  # of the broker, until then
-    is_vague: bool
-    may_be_forgotten: bool = False  # a channel began anew: what is done may wait again, and its key be unknown
 
 
 @dataclass(eq=False)
@@ -326,7 +284,6 @@ class QueueModel:
     dedup: dict[str, tuple[Entry, int]] = field(default_factory=dict)
     ghosts: dict[int, Entry] = field(default_factory=dict)  # enqueues a crash left unanswered
     ghost_keys: set[str] = field(default_factory=set)  # dedup keys of these
-    chains: dict[str, Chain] = field(default_factory=dict)  # by dedup key, of enqueues that replace
     # Dedup keys that were over before the clock was set back: the core may have dropped them by then.
     over_once: dict[str, tuple[Entry, int]] = field(default_factory=dict)
     number: int = 0  # of the incarnation

@@ -49,7 +49,7 @@ class Operators(ChannelOperators):
         if world.policy:
             config["on_failure"] = int(rnd.random() < 0.5)
         if world.routed_share:
-            config["producers_route"] = int(world.routing_chance.random() < 0.9)
+            config["producers_route"] = int(world.routing_chance.random() < 0.8)
         channels = rnd.choice([[], [], ["a"], ["a", "b"]])[: 1 if self.one_channel else None]
         headers = Headers(key_limit=OWN if world.limited_share and name == WITH_KEY_LIMIT else "")
         request = admin.CreateQueueRequest(

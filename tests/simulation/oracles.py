@@ -8,8 +8,6 @@ InOrder    within a key, channel and set of throttle keys, the higher priority g
 OneAtATime where keys are in order, nothing of a key goes while another of it is in flight or waits for its retry
 OneEnd     what ended a message in a channel, and was answered, is the last that ends it there
 AsSaid     what a producer said of its message's key and cost, where its queue lets it, is what the message is shared by
-LatestWins, in latest_wins.py: what gave way to a later message of its dedup key ends there, and is never delivered; of
-           each dedup key one message waits in a channel, at most
 OneFiring  a moment of a schedule has one message
 OnCurve    no bucket gives more than its curve
 FairShare, in fair_share.py: two backlogged keys that are not throttled, or wait for the same one bucket, stay within

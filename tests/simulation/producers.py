@@ -12,7 +12,6 @@ from fila_server.hooks.packed import Routing
 from tests.core.driven_engine import MS
 from tests.simulation.asked import Asked
 from tests.simulation.ghosts import is_another
-from tests.simulation.latest_wins import some_wish
 from tests.simulation.limit_model import MENTIONED
 from tests.simulation.model import (
     Entry,
@@ -120,25 +119,14 @@ class Producers:
         may_wait = not queue.config["fsync"] or (self.world.policy and queue.name in SHIFTING)
         if rnd.random() < 0.06 and not may_wait and not self.may_refuse(queue):
             message.options.dedup_key = rnd.choice("abcd")
-        if (
-            world.replacing_chance.random() < world.replacing_share
-            and not (may_wait or self.may_refuse(queue))
-            and not (message.options.dedup_key or message.options.HasField("deliver_at"))
-        ):
-            entry.wish = some_wish(world.replacing_chance, message.options.delay_ms, message.options)
-        if world.priority_chance.random() < world.prioritized_share and not self.is_first(message):
+        if world.priority_chance.random() < world.prioritized_share and not message.options.dedup_key:
             entry.priority = message.options.priority = world.priority_chance.choice([0, 1, 2, 3])
-        if world.routing_chance.random() < world.routed_share and not self.is_first(message):
+        if world.routing_chance.random() < world.routed_share and not message.options.dedup_key:
             entry.said = something_said(
                 world.routing_chance, FAIRNESS_KEYS, may_weigh=not self.may_refuse(queue)
             )
             entry.said.put(message.options)
         return message, entry
-
-    @staticmethod
-    def is_first(message: service.EnqueueMessage) -> bool:
-        """Whether an earlier message of its dedup key would stand for it."""
-        return bool(message.options.dedup_key) and not message.options.on_duplicate
 
     def enqueue(self) -> None:
         made = self.frame()
@@ -224,9 +212,7 @@ class Producers:
                 entry.deliver_at_ms = wall + options.delay_ms
             if options.HasField("ttl_ms"):
                 entry.expires_ms = entry.stored_expires_ms = wall + options.ttl_ms
-            entry.dedup_key = options.dedup_key if entry.wish is None else ""
-            if entry.wish is not None:
-                world.latest.comes(entry, queue)
+            entry.dedup_key = options.dedup_key
             if entry.dedup_key:
                 first = queue.dedup.get(entry.dedup_key)
                 if first is not None and first[1] > wall:
@@ -308,9 +294,7 @@ class Producers:
             if channel.name in entry.excluded or offset < channel.start:
                 continue
             note = Note(entry, channel, maybe=channel.name in entry.fuzzy)
-            if entry.wish is not None:
-                world.latest.resolve(note)
-            elif entry.deliver_at_ms:
+            if entry.deliver_at_ms:
                 due_ms = entry.deliver_at_ms
                 note.delay((due_ms, due_ms), entry.delayed_from_ms, world.engine.mono_ns // MS)
             else:

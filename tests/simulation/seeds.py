@@ -22,7 +22,6 @@ may come to little in others. Seeds 3001 to 3030 of the sessions have one quiet 
 
 USUAL: dict[str, dict[str, float]] = {
     "plain": {  # 2,762 runs; what order, ends and schedules add, 117
-        "a delay begins anew, up to its bound": 0.5,  # a third of the runs have any: 1.6 a run, over 20
         "a message and its next moment agree": 1,
         "a message is shared as its producer said": 10,  # a third of the runs have any: 64 a run, over 25
         # Often no two keys wait for one bucket alone in fifty seeds. shared_limits.py judges it at length.
@@ -41,15 +40,12 @@ USUAL: dict[str, dict[str, float]] = {
         "one end a message": 441,
         "one firing a moment": 20,
         "one lease a message": 892,
-        "one of a dedup key waits": 3,  # a third of the runs have any: 11 a run, over 20
         "order within a key": 76,
         "the higher priority of a key goes first": 10,  # a third of the runs have any: 43 a run, over 24
         "the numbers agree": 71,
         "what is cancelled ends once, and is never delivered": 10,
-        "what is replaced ends once, and is never delivered": 5,  # a third of the runs have any: 25 a run, over 20
     },
     "policy": {  # 3,135 runs; what order, ends and schedules add, 108
-        "a delay begins anew, up to its bound": 0.08,  # as in plain: 0.25 a run, over 20
         "a message and its next moment agree": 2,
         "a message is shared as its producer said": 5,  # as in plain
         "keys share a limit within the bound": 0,  # as in plain
@@ -67,12 +63,10 @@ USUAL: dict[str, dict[str, float]] = {
         "one end a message": 499,
         "one firing a moment": 12,
         "one lease a message": 748,
-        "one of a dedup key waits": 0.9,  # as in plain: 2.7 a run, over 40
         "order within a key": 62,
         "the higher priority of a key goes first": 5,  # as in plain
         "the numbers agree": 64,
         "what is cancelled ends once, and is never delivered": 10,
-        "what is replaced ends once, and is never delivered": 0.8,  # as in plain: 2.6 a run, over 40
     },
     "sessions": {  # 2,750 runs
         "a quiet key waits a grant": 0.115,

@@ -77,7 +77,7 @@ class Simulation:
             (self.schedules.turn, rnd.choice([0.5, 2])),
         ]
         self.limits = Limits(self.world, self.operators, self.world.limit_chance)
-        self._meets_what_some_runs_have(cold)
+        self._meets_what_some_runs_have()
         self.hooks = Hooks(self.world, self.producers)
         self.actions_near_a_crash = [
             self.producers.enqueue,
@@ -96,11 +96,10 @@ class Simulation:
             ]
             self.actions_near_a_crash += [policies.update, self.hooks.submit, self.hooks.decide]
 
-    def _meets_what_some_runs_have(self, cold: bool) -> None:
+    def _meets_what_some_runs_have(self) -> None:
         self._meets_limits()
         self._meets_priorities()
         self._meets_producers_that_route()
-        self._meets_replacements(cold)
 
     def _meets_limits(self) -> None:
         """Half of the runs have limits; the others are as they were without them."""
@@ -116,14 +115,7 @@ class Simulation:
     def _meets_producers_that_route(self) -> None:
         """A third of the runs have producers that say key, weight and cost."""
         if self.world.routing_chance.random() < 0.33:
-            self.world.routed_share = self.world.routing_chance.choice([0.2, 0.6])
-
-    def _meets_replacements(self, cold: bool) -> None:
-        """Half of the runs have messages that replace others. Where bytes are read back, nobody knows what they met. Of
-        the queues whose policies change, one takes them."""
-        if not cold and self.world.replacing_chance.random() < 0.6:
-            shares = [0.4, 0.8] if self.world.policy else [0.1, 0.4]
-            self.world.replacing_share = self.world.replacing_chance.choice(shares)
+            self.world.routed_share = self.world.routing_chance.choice([0.2, 0.8])
 
     def judged(self) -> Counter[str]:
         """How often each oracle judged."""
@@ -137,9 +129,6 @@ class Simulation:
                 "the higher priority of a key goes first": world.in_order.judged_priorities,
                 "one at a time of a key in order": world.one_at_a_time.judged,
                 "a message is shared as its producer said": world.as_said.judged,
-                "what is replaced ends once, and is never delivered": world.latest.judged,
-                "one of a dedup key waits": world.latest.judged_waiting,
-                "a delay begins anew, up to its bound": world.latest.judged_dues,
                 "one end a message": world.one_end.judged,
                 "one firing a moment": world.one_firing.judged,
                 "a message and its next moment agree": self.schedules.judged_crashes,
@@ -172,8 +161,7 @@ class Simulation:
             for action in rnd.choices(does, weights, k=rnd.choice([1, 1, 3, 8])):
                 action()
             self._pass()
-            often = world.replacing_share and world.replacing_chance.random() < 0.04
-            if rnd.random() < 0.03 or often:
+            if rnd.random() < 0.03:
                 self.books.check()
             if self.crashes and rnd.random() < 0.02:
                 self._crash()

@@ -16,8 +16,6 @@ from tests.simulation.world import FRAMES_REBUILT_PER_PASS, World
 def start_at(world: World, channel: ChannelModel, offset: int | None, asked: Asked) -> None:
     """The channel starts anew: at an offset, or (None) at the head."""
     queue, now = channel.queue, world.pass_number
-    channel.began_pass = now
-    world.latest.forget(queue)
     forgotten = channel.all_notes()
     undone = {id(n.entry) for n in forgotten if n.state != DONE and not n.maybe}
     _forget_notes(world, channel)

@@ -196,55 +196,6 @@ class Keeping(Liar):
         return token, kind, status, payload
 
 
-class Overhearing(Liar):
-    """Changes what enqueues say on their way."""
-
-    def submit(self, kind: int, token: int, frame: bytes) -> None:
-        request: Any
-        if kind == commands.ENQUEUE:
-            request = service.EnqueueRequest.FromString(frame)
-            said = [request]
-        elif kind == commands.ENQUEUE_BATCH:
-            request = service.EnqueueBatchRequest.FromString(frame)
-            said = list(request.messages)
-        elif kind == commands.ENQUEUE_STREAM:
-            request = service.EnqueueStreamRequest.FromString(frame)
-            said = list(request.batch.messages)
-        else:
-            super().submit(kind, token, frame)
-            return
-        for each in said:
-            if each.HasField("options"):
-                self.overhears(each.options)
-        super().submit(kind, token, request.SerializeToString())
-
-    def overhears(self, options: service.EnqueueOptions) -> None:
-        pass
-
-
-class Adding(Overhearing):
-    """Stores what should replace another message beside it."""
-
-    def overhears(self, options: service.EnqueueOptions) -> None:
-        if options.on_duplicate:
-            for field in ("dedup_key", "on_duplicate", "max_wait_ms"):
-                options.ClearField(field)
-
-
-class Patient(Overhearing):
-    """Delays a message that is replaced again and again for ever."""
-
-    def overhears(self, options: service.EnqueueOptions) -> None:
-        options.ClearField("max_wait_ms")
-
-
-class Levelling(Overhearing):
-    """All messages cost the same, whatever their producers say."""
-
-    def overhears(self, options: service.EnqueueOptions) -> None:
-        options.ClearField("cost")
-
-
 @pytest.mark.parametrize(
     ("liar", "found"),
     [
@@ -270,12 +221,6 @@ class Levelling(Overhearing):
             Keeping,
             "its ack was carried out|a cancel of|depth of|could go, and somebody|went before|in_flight of",
         ),
-        (
-            Adding,
-            "more than one of a dedup key waits|its ack was carried out|depth of|a cancel of|went before",
-        ),
-        (Patient, "is due at|could go, somebody has room"),
-        (Levelling, "costs|is routed as"),
     ],
 )
 def test_a_core_that_lies_is_found_out(liar: type[Liar], found: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,6 @@ from tests.simulation.model import (
     DELAYED,
     DONE,
     LEASED,
-    NEVER_MS,
     READY,
     Entry,
     Note,
@@ -57,8 +56,6 @@ class World(Failures):
         self.prioritized_share = 0.0
         self.routing_chance = random.Random(f"routing {seed}")
         self.routed_share = 0.0
-        self.replacing_chance = random.Random(f"replacing {seed}")
-        self.replacing_share = 0.0
         self.messages = 0
 
     # --- asking -----------------------------------------------------------------------------
@@ -113,11 +110,9 @@ class World(Failures):
         for token, kind, status, payload in outs:
             if kind == commands.REPLY and token not in new and token not in self.model.consumers:
                 self._answer(token, status, payload)
-        number = self.next_lease_id
         for asked in executed:
             if asked.carried_out is not None:
                 asked.carried_out(asked)
-            number = self._after(asked, number, at_once)
             if asked.marker and asked.token in at_once:
                 self._answer(asked.token, *at_once[asked.token])
                 self.midway = True
@@ -145,21 +140,6 @@ class World(Failures):
                 self.failure_told(token, payload)
         self.withdraw_unasked()
         self._look()
-
-    def _after(self, asked: Asked, number: int, at_once: dict[int, tuple[int, bytes]]) -> int:
-        """Streams and sessions are numbered from the lease ids as they open, in line with the leases of pulls that are
-        served meanwhile; the rest of a pass's leases come behind its commands. `number` is the next; returns the next
-        behind this command. Where pulls were served nobody knows when, such a number stays one of an unseen lease."""
-        if (
-            asked.kind in (commands.CONSUME_OPEN, commands.SESSION_OPEN)
-            and asked.token in self.model.consumers
-        ):
-            if not self.blurred:
-                self.unseen.discard(number)
-            return number + 1
-        status, payload = at_once.get(asked.token, (1, b"")) if asked.marker else (1, b"")
-        found = service.LeaseResponse.FromString(payload).messages if status == 0 else []
-        return max([number, *(message.metadata.lease_id + 1 for message in found)])
 
     def _look(self) -> None:
         for queue in self.model.queues.values() if not self.always_cold else ():
@@ -232,9 +212,6 @@ class World(Failures):
             state = note.state
             if state == LEASED and note.due_mono_ms <= mono:
                 due.append((note.due_mono_ms, lambda n=note: self._expire(n)))  # type: ignore[misc]
-            elif note.is_held:
-                if note.due_ms[1] <= wall:  # its own delay is over, and the lease is not
-                    note.due_ms = note.stored_due_ms = (NEVER_MS, NEVER_MS)
             elif state == DELAYED and note.due_ms[0] == note.due_ms[1] and note.due_ms[1] <= wall:
                 when = max(mono - (wall - note.due_ms[1]), note.delayed_at_ms)
                 due.append((when, lambda n=note: self._ready(n)))  # type: ignore[misc]
@@ -260,7 +237,6 @@ class World(Failures):
 
     def _expire(self, note: Note) -> None:
         self.say(f"lease {note.lease_id} of {note.entry.token} expired")
-        self.latest.expires(note)
         self.end_lease(note)
         self.fail(note, None, self._due_place)
 
@@ -332,7 +308,6 @@ class World(Failures):
         self.taken.clear()
         self.unanswered.clear()
         self.snapshot = None
-        self.starts += 1
         for queue in self.model.queues.values():
             over = {key: row for key, row in queue.dedup.items() if row[1] <= self.engine.wall_ms}
             queue.over_once.update(over)
