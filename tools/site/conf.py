@@ -24,6 +24,7 @@ myst_heading_anchors = 4
 suppress_warnings = ["misc.highlighting_failure", "myst.header"]
 
 html_theme = "furo"
+html_show_copyright = False
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True}
