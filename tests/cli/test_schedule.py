@@ -1,4 +1,4 @@
-"""`fila schedule`: where a payload comes from."""
+"""`fila schedule`: where a payload comes from, and when it is due."""
 
 from __future__ import annotations
 
@@ -26,3 +26,17 @@ def test_a_payload_is_text_or_comes_from_stdin(fila, broker: FakeBroker, given, 
 
     assert ran.code == 0, ran.err
     assert made[0].settings.payload == payload
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--every", "0s"), "--every must be at least 1s"),
+        (("--cron", ""), "--cron is empty; give five fields, such as '0 9 * * 1-5'"),
+        (("--cron", "* * * * *", "--every", "1s"), "--cron and --every say the same thing; give one"),
+        ((), "give --cron '0 9 * * 1-5' or --every 5m"),
+    ],
+)
+def test_no_rhythm_and_two_are_refused_in_the_words_of_the_command(fila, broker: FakeBroker, given, said):
+    ran = fila("schedule", "create", "daily", "--queue", "q", *given)
+    assert (ran.code, said in ran.err) == (2, True), ran.err

@@ -247,6 +247,10 @@ def _take(settings: ScheduleSettings, given: dict[str, Any]) -> None:
     """Put in what was given; a cron line and an interval take each other's place."""
     if given["cron"] is not None and given["every_ms"] is not None:
         raise click.UsageError("--cron and --every say the same thing; give one")
+    if given["every_ms"] == 0:
+        raise click.UsageError("--every must be at least 1s")
+    if given["cron"] == "":
+        raise click.UsageError("--cron is empty; give five fields, such as '0 9 * * 1-5'")
     if given["cron"] is not None:
         settings.cron, settings.every_ms = given["cron"], 0
     if given["every_ms"] is not None:

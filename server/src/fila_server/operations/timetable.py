@@ -51,8 +51,10 @@ class Timetable:
         self._every_ms = settings.every_ms
         self._created_ms = created_ms
         self._zone = _zone(settings.time_zone)
-        if bool(self._cron) == bool(self._every_ms):
-            raise Invalid("settings.cron", "must be given, or settings.every_ms, and not both")
+        if not self._cron and not self._every_ms:
+            raise Invalid("settings.cron", "must be given where settings.every_ms is not, or is 0")
+        if self._cron and self._every_ms:
+            raise Invalid("settings.cron", "must be left out where settings.every_ms is given")
         if self._every_ms and not EVERY_MS_MIN <= self._every_ms <= EVERY_MS_MAX:
             raise Invalid(
                 "settings.every_ms",
