@@ -16,7 +16,7 @@ from fila_server.core.scheduling.allowances cimport (
 from fila_server.core.scheduling.flows cimport flow_free
 from fila_server.core.state.paths cimport key_has_policy
 from fila_server.core.state.pending cimport KeyExtras
-from fila_server.core.state.settings cimport WeightRow
+from fila_server.core.state.settings cimport Policy, WeightRow
 from fila_server.core.state.state cimport Flow
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.heap cimport heap_insert, heap_remove
@@ -24,6 +24,10 @@ from fila_server.core.structures.maps cimport text_hash, textmap_get_hashed, tex
 
 cdef enum:
     RESTING_MAX = 100000                # of all queues: some 50 MB
+
+
+cdef inline bint _has_defaults(const Policy* policy) noexcept nogil:
+    return policy.default_cap != 0 or policy.default_committed != 0 or policy.default_rate > 0
 
 
 cdef Key* key_intern(Core* core, Queue* queue, Slice text) noexcept nogil:
@@ -47,7 +51,7 @@ cdef Key* key_intern(Core* core, Queue* queue, Slice text) noexcept nogil:
         textmap_put(&queue.keys, &key.text)
         core.index_bytes += sizeof(Key) + text.length + 8
         core.keys_count += 1
-        if key_take_defaults(core, key):
+        if _has_defaults(&queue.policy) and key_take_defaults(core, key):
             rates_begin(core, key)
     elif key.refs == 0 and key.extras != NULL and key.extras.rests:
         _rest_no_more(core, key)
@@ -68,7 +72,7 @@ cdef void _rest_no_more(Core* core, Key* key) noexcept nogil:
 
 cdef bint _rests(Core* core, Key* key) noexcept nogil:
     """True: it is kept, without flows and without a record, until the timer of its bucket."""
-    if rates_are_full(core, key):
+    if key.extras == NULL or rates_are_full(core, key):
         return False
     if not key.extras.rests:
         key.extras.rests = True
@@ -108,14 +112,15 @@ cdef void key_drop_if_idle(Core* core, Key* key) noexcept nogil:
 
 
 cdef void _drop(Core* core, Key* key) noexcept nogil:
-    if key.extras != NULL and key.extras.rests:
-        _rest_no_more(core, key)
-    rate_limit_set(core, key, 0, 0, False)
-    committed_set(core, key, 0, False)
+    if key.extras != NULL:              # most keys have none, and a million of them are dropped in seconds
+        if key.extras.rests:
+            _rest_no_more(core, key)
+        rate_limit_set(core, key, 0, 0, False)
+        committed_set(core, key, 0, False)
+        extras_free(core, key)
     textmap_remove(&key.queue.keys, &key.text)
     core.index_bytes -= sizeof(Key) + key.text.length + 8
     core.keys_count -= 1
-    extras_free(core, key)
     free(key)
 
 

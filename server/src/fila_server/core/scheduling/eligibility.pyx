@@ -133,8 +133,11 @@ cdef void channel_deactivate(Core* core, Channel* channel) noexcept nogil:
 # --- what its key may have -------------------------------------------------------------------
 
 cdef uint8_t flow_stopped(Core* core, Flow* flow) noexcept nogil:
-    cdef uint32_t cap = key_cap(flow.key)
-    cdef KeyRateLimit* limit = key_rate_limit(flow.key)
+    cdef uint32_t cap
+    cdef KeyRateLimit* limit
+    if flow.key.extras == NULL and not flow_is_in_order(flow):      # nobody said anything of it
+        return NOT_PARKED
+    cap, limit = key_cap(flow.key), key_rate_limit(flow.key)
     if flow.key.paused:
         return PARKED_PAUSED
     if flow_is_in_order(flow) and (flow.in_flight or flow_retrying(flow)):
