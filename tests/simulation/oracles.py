@@ -18,7 +18,7 @@ Books, in books.py: nothing that could go is left lying while somebody has room 
 Each counts how often it judged: a run in which one judged too little shows nothing, and fails.
 """
 
-from tests.simulation.model import DELAYED, LEASED, READY, BucketModel, Entry, Model, Note, Routed
+from tests.simulation.model import DECIDING, DELAYED, LEASED, READY, BucketModel, Entry, Model, Note, Routed
 
 
 class Broken(AssertionError):
@@ -139,14 +139,15 @@ class OneAtATime:
         self.judged = 0
 
     def picked(self, note: Note, *, hidden: bool) -> None:
-        """Called before the note changes its state. Where something is hidden, what waits may have ended unseen."""
+        """Called before the note changes its state. Where something is hidden, what waits may have ended unseen; one
+        that may be gone may have been taken back while its failure was being decided."""
         if not note.in_order:
             return
         self.judged += 1
         for other in note.channel.all_notes():
             if other is note or other.entry.key != note.entry.key or not other.holds_its_key:
                 continue
-            if other.state == DELAYED and (hidden or other.maybe):
+            if (other.maybe and other.state in (DELAYED, DECIDING)) or (hidden and other.state == DELAYED):
                 continue
             raise Broken(f"{note} was picked while {other} held its key")
 

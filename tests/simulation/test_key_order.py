@@ -1,9 +1,14 @@
 """Keys in order, and priorities inside keys, judged by slow twins over histories by chance: kills, power cuts, order
 switched on and off."""
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
 from tests.simulation.key_order import History
+from tests.simulation.model import DECIDING, DELAYED, LEASED, READY, ChannelModel, Entry, Note
+from tests.simulation.oracles import Broken, OneAtATime
 from tests.simulation.priorities import RankedHistory
 
 
@@ -48,3 +53,33 @@ def test_many_more_histories_of_priorities(seed: int) -> None:
         history.run(400)
     finally:
         history.engine.remove()
+
+
+def notes_of_a_key(state: str, *, maybe: bool) -> tuple[Note, Note]:
+    """One that waits, and an earlier one of its key, in order."""
+    channel = SimpleNamespace(name="a", queue=SimpleNamespace(in_order=True))
+    notes = [
+        Note(cast("Entry", SimpleNamespace(key="ant")), cast("ChannelModel", channel), state=each)
+        for each in (READY, state)
+    ]
+    channel.all_notes = lambda: notes
+    notes[1].maybe, notes[1].keeps_place = maybe, True
+    return notes[0], notes[1]
+
+
+@pytest.mark.parametrize("state", [LEASED, DECIDING, DELAYED])
+def test_the_judge_sees_that_a_message_goes_beside_another_of_its_key(state: str) -> None:
+    note, _ = notes_of_a_key(state, maybe=False)
+
+    with pytest.raises(Broken, match="held its key"):
+        OneAtATime().picked(note, hidden=False)
+
+
+@pytest.mark.parametrize("state", [DECIDING, DELAYED])
+def test_one_that_may_have_been_taken_back_after_it_failed_holds_nothing_up(state: str) -> None:
+    note, _ = notes_of_a_key(state, maybe=True)
+    judge = OneAtATime()
+
+    judge.picked(note, hidden=False)
+
+    assert judge.judged == 1
