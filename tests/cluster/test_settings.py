@@ -91,6 +91,7 @@ def test_a_value_of_another_form_is_refused(tmp_path, line, why):
         (FAR, 'listen_addr = "10.0.0.1', 'listen_addr = "0.0.0.0', "advertised_addr", "cannot reach server.listen_ad"),
         (FAR, 'listen_addr = "10.0.0.1', 'listen_addr = "127.0.0.1', "advertised_addr", "cannot reach server.listen_a"),
         (FAR, REST, REST + 'advertised_addr = "0.0.0.0:5555"', "advertised_addr", "leads nowhere from other machines"),
+        (FAR, REST, REST + 'advertised_redis_addr = "[::1]:1"', "advertised_redis_addr", "leads nowhere from other"),
         (FAR, 'ca_file = "ca.pem"', "", "ca_file", "nodes need cluster.cert_file, key_file and ca_file together"),
         (FAR, CERTIFICATES, "", "cert_file", "without certificates anybody could be a node"),
         (FAR, CERTIFICATES, 'secret_file = "s"', "peer_addr", "10.0.0.1:5556 is not on loopback"),

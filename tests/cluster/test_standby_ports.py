@@ -25,11 +25,14 @@ from fila_server.cluster.standby_ports import (
 from fila_server.config.kinds import Address
 from fila_server.config.schema import Config
 from fila_server.config.sections import Tls
+from fila_server.edge.redis.sentinel import Group, Member
 from tests.access.test_tls import authority, certificate
 from tests.grpc_edge.raw_http2 import frame
 
 WAIT_S = 30
 OWNER = "fila-1:5555"
+NODES = [Member(f"fila-{number}", f"10.0.0.{number}", 9797, 70 + number) for number in (1, 2, 3)]
+GROUP = Group("orders", NODES[1], (NODES[0], NODES[2]), NODES[0])
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes.fromhex("000000040000000000")
 
 
@@ -45,7 +48,7 @@ def settings(**tls: object) -> Config:
 
 @pytest.fixture
 def ports():
-    made = StandbyPorts(settings())
+    made = StandbyPorts(settings(), lambda: GROUP)
     made.name_owner(OWNER)
     yield made
     made.close()
@@ -117,13 +120,16 @@ def test_health_is_not_serving_and_who_watches_it_is_told_once(channel, ports):
     assert refusal(lambda: next(watched)).code() is grpc.StatusCode.UNAVAILABLE
 
 
-def redis(ports, sent: bytes) -> bytes:
-    """What comes back until the end."""
+def redis(ports, sent: bytes, between=None) -> bytes:
+    """What comes back until the end; `between` is called once all is sent and something came back."""
     got = b""
     step = 7 if len(sent) < 1000 else len(sent)  # in pieces that end anywhere
     with socket.create_connection(("127.0.0.1", ports.ports[1]), timeout=WAIT_S) as connection:
         for at in range(0, len(sent), step):
             connection.sendall(sent[at : at + step])
+        if between:
+            got += connection.recv(65536)
+            between()
         with contextlib.suppress(OSError):
             connection.shutdown(socket.SHUT_WR)
         with contextlib.suppress(ConnectionError):
@@ -133,10 +139,43 @@ def redis(ports, sent: bytes) -> bytes:
 
 
 def test_each_redis_command_is_refused(ports):
-    words = b"*3\r\n$4\r\nPING\r\n$0\r\n\r\n$9\r\n*1\r\n$4\r\n!\r\n"
-    got = redis(ports, words + b"PING\r\n" + b"*1\r\n$4\r\nPING\r\n")
+    words = b"*3\r\n$5\r\nRPUSH\r\n$0\r\n\r\n$9\r\n*1\r\n$4\r\n!\r\n"
+    got = redis(ports, words + b"INFO server\r\n" + b"*1\r\n$5\r\nHMGET\r\n")
     line = b"-READONLY this node stands by, and fila-1:5555 serves the group. Connect there, or give the client all "
     assert got == (line + b"nodes' addresses\r\n") * 3
+
+
+ADDRESS = b"*2\r\n$8\r\n10.0.0.1\r\n$4\r\n9797\r\n"
+
+
+def test_redis_clients_are_greeted_and_told_the_owner_in_the_order_of_their_questions(ports):
+    asked = b"AUTH default secret\r\nPING\r\nCLIENT SETINFO LIB-NAME x\r\nSENTINEL get-master-addr-by-name orders\r\n"
+    assert redis(ports, asked) == b"+OK\r\n+PONG\r\n+OK\r\n" + ADDRESS
+    assert redis(ports, b"QUIT\r\nPING\r\n") == b"+OK\r\n"
+
+
+def test_a_piece_with_many_questions_is_refused_the_rest_of_them(ports):
+    got = redis(ports, b"SENTINEL get-master-addr-by-name orders\r\n" * 500)
+    assert ADDRESS * 64 in got
+    assert got.count(ADDRESS) + got.count(b"-READONLY") == 500
+    assert b"-READONLY" in got
+
+
+def test_who_subscribed_hears_of_the_next_owner_once(ports):
+    ports.name_owner(OWNER, "10.0.0.1:9797")
+
+    def switch() -> None:
+        ports.name_owner("", "")
+        for _ in range(2):
+            ports.name_owner("fila-3:5555", "10.0.0.3:9797")
+
+    subscribed = b"*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n"
+    said = b"orders 10.0.0.1 9797 10.0.0.3 9797"
+    got = redis(ports, b"SUBSCRIBE +switch-master\r\n", switch)
+    assert got == subscribed + b"*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$%d\r\n%s\r\n" % (
+        len(said),
+        said,
+    )
 
 
 @pytest.mark.parametrize(
@@ -234,7 +273,10 @@ def test_with_certificates_both_ports_speak_tls_and_ask_for_the_clients(tmp_path
     certificate(tmp_path, "server", "DNS:localhost,IP:127.0.0.1")
     certificate(tmp_path, "client", "DNS:client")
     files = {"cert_file": str(tmp_path / "server.pem"), "key_file": str(tmp_path / "server.key")}
-    ports = StandbyPorts(settings(**files, client_ca_file=str(tmp_path / "ca.pem"), require_client_cert=True))
+    ports = StandbyPorts(
+        settings(**files, client_ca_file=str(tmp_path / "ca.pem"), require_client_cert=True),
+        lambda: GROUP,
+    )
     ports.name_owner(OWNER)
     of = {name: (tmp_path / name).read_bytes() for name in ("ca.pem", "client.pem", "client.key")}
     try:
@@ -253,7 +295,7 @@ def test_with_certificates_both_ports_speak_tls_and_ask_for_the_clients(tmp_path
             socket.create_connection(("localhost", ports.ports[1]), timeout=WAIT_S) as plain,
             context.wrap_socket(plain, server_hostname="localhost") as connection,
         ):
-            connection.sendall(b"PING\r\n")
+            connection.sendall(b"RPUSH q m\r\n")
             assert connection.recv(1024).startswith(b"-READONLY")
     finally:
         ports.close()

@@ -10,6 +10,10 @@ import urllib.request
 
 import grpc
 import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from redis.sentinel import Sentinel
 
 from fila import FilaClient
 from fila.v1 import admin_pb2 as admin
@@ -36,13 +40,14 @@ TOPIC = {
     "test_when_the_owner_is_killed_the_standby_serves_with_all_that_was_answered": "killed",
     "test_an_owner_that_was_stopped_wakes_as_a_standby": "stopped",
     "test_over_a_takeover_a_producer_and_a_consumer_go_on_and_nothing_is_lost": "followed",
+    "test_over_a_takeover_redis_py_goes_on_by_its_sentinel": "sentinel",
 }
 
 
 @pytest.fixture
 def start_node(brokers, tmp_path, request):
     """Nodes by their number; they end with the test."""
-    held = [KeptPort() for _ in range(6)]
+    held = [KeptPort() for _ in range(8)]
     ports = [each.port for each in held]
     peers = ", ".join(f"127.0.0.1:{port}" for port in ports[:2])
     (tmp_path / "secret").touch(0o600)
@@ -61,6 +66,7 @@ def start_node(brokers, tmp_path, request):
                 FILA_CLUSTER__PEER_ADDR=f"127.0.0.1:{ports[number]}",
                 FILA_METRICS__LISTEN_ADDR=f"127.0.0.1:{ports[number + 2]}",
                 FILA_SERVER__LISTEN_ADDR=f"127.0.0.1:{ports[number + 4]}",
+                FILA_REDIS__LISTEN_ADDR=f"127.0.0.1:{ports[number + 6]}",
             )
         )
         running[-1].addresses["metrics"] = f"127.0.0.1:{ports[number + 2]}"
@@ -179,3 +185,49 @@ async def test_over_a_takeover_a_producer_and_a_consumer_go_on_and_nothing_is_lo
         assert judged >= 200
         assert not await client.lease("q", max_messages=1)
     assert standby.event("cluster.owner")
+
+
+def insistently(call, *args):
+    """As a program does that a takeover is to pass by: again, where the connection failed."""
+    end = time.monotonic() + START_S_MAX
+    while True:
+        try:
+            return call(*args)
+        except (redis.ConnectionError, redis.TimeoutError):
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+
+def test_over_a_takeover_redis_py_goes_on_by_its_sentinel(start_node):
+    owner = wait_until_started(start_node(0))
+    standby = start_node(1)
+    wait_for(standby, "cluster.standby")
+    ports = [standby.event("cluster.standby")["redis"], int(owner.addresses["redis"].rpartition(":")[2])]
+    followed = Sentinel([("127.0.0.1", port) for port in ports], min_other_sentinels=1, socket_timeout=5)
+    client = followed.master_for("orders", retry=Retry(NoBackoff(), 0))
+    at_standby = redis.Redis(port=ports[0])
+    insistently(client.setnx, "q", "c")
+    assert followed.discover_master("orders") == ("127.0.0.1", ports[1])
+    assert followed.discover_slaves("orders") == [("127.0.0.1", ports[0])]
+    assert client.execute_command("ROLE")[0] == b"master"
+    while not client.info("replication")["connected_slaves"]:  # it has to hear of it
+        time.sleep(0.02)
+    assert at_standby.execute_command("ROLE")[:4] == [b"slave", b"127.0.0.1", ports[1], b"connected"]
+    with pytest.raises(redis.ReadOnlyError, match="serves the group"):
+        at_standby.rpush("q", "to the wrong one")
+    heard = at_standby.pubsub(ignore_subscribe_messages=True)
+    heard.subscribe("+switch-master")
+
+    for number in range(20):
+        if number == 10:
+            owner.process.send_signal(signal.SIGKILL)
+        insistently(client.rpush, "q", str(number))
+    rows = insistently(client.execute_command, "HMGET", "q", "c", "100")
+    told = [int(body) for _, _, body in rows]
+    assert sorted(set(told)) == list(range(20)), "one whose answer was lost may be there twice"
+    assert followed.discover_master("orders") == ("127.0.0.1", ports[0])
+    assert standby.event("cluster.owner")
+    message = heard.get_message(timeout=START_S_MAX) or heard.get_message(timeout=START_S_MAX)
+    assert message["data"] == b"orders 127.0.0.1 %d 127.0.0.1 %d" % (ports[1], ports[0])
+    for each in (client, at_standby, followed):
+        each.close()

@@ -281,6 +281,14 @@ async def test_a_bare_info_is_the_text_that_redis_clients_expect(orders: RawClie
     assert_error(await orders("INFO", "weather"), "IPA")
 
 
+async def test_a_broker_alone_is_a_master_and_no_sentinel(client: RawClient):
+    assert await client("ROLE") == [b"master", 0, []]
+    assert await client("INFO", "replication") == b"# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"
+    for word in ("SENTINEL", "SUBSCRIBE", "UNSUBSCRIBE"):
+        assert_error(await client(word, "masters"), "UCOM")
+        assert (await client("COMMAND", "INFO", word))[0] is None
+
+
 async def test_config_of_the_server_is_kept_and_shown_as_set(start_server: StartServer):
     server = start_server()
     client = await connected_to(server)

@@ -256,6 +256,7 @@ def run(settings: Config) -> None:
         on_signal=lambda: _leave_in_time(node),
         descriptors=Descriptors(limit),
         loading=loading,
+        group=node.group if node else None,
     )
     uvloop.run(served)
     if recorder is not None and not recorder.finish(HISTORY_ENDS_S):

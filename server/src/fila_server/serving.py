@@ -51,6 +51,7 @@ from fila_server.version import commit, version
 
 if TYPE_CHECKING:
     from fila_server.core.runtime.scheduler_thread import Engine as CompiledEngine
+    from fila_server.edge.redis.sentinel import Group
     from fila_server.telemetry.probes import LoadingPage
 
 log = structlog.get_logger("fila_server.serving")
@@ -66,9 +67,10 @@ async def serve(
     on_signal: Callable[[], object] = lambda: None,
     descriptors: Descriptors | None = None,
     loading: LoadingPage | None = None,
+    group: Callable[[], Group] | None = None,
 ) -> None:
     """Bind every port, answer on all of them, and drain when told to stop; `on_signal` is called first then.
-    `loading` holds the metrics port and answers probes there until then."""
+    `loading` holds the metrics port and answers probes there until then. `group` is what a node knows of its group."""
     descriptors = descriptors or Descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     stopping = asyncio.Event()
     _listen_for_signals(stopping)
@@ -92,7 +94,9 @@ async def serve(
         await broker.stop()
         raise
     telemetry = _telemetry(broker, hooks, quotas, edge, Path(settings.server.data_dir))
-    redis, metrics_port = await _listen(edge, telemetry, broker, settings, descriptors, admission, loading)
+    redis, metrics_port = await _listen(
+        edge, telemetry, broker, settings, descriptors, admission, loading, group
+    )
     if settings.auth.enabled:  # without keys nobody has rights that could end, nor quotas
         admission.start()
         quotas.start()
@@ -127,6 +131,7 @@ async def _listen(
     descriptors: Descriptors,
     admission: Admission,
     loading: LoadingPage | None,
+    group: Callable[[], Group] | None,
 ) -> tuple[RedisPort | None, int]:
     """Bind every port, then answer on all of them. Returns the Redis port, if there is one, and the metrics page's
     number. Raises errors.PortTaken, with the broker stopped."""
@@ -140,7 +145,7 @@ async def _listen(
             settings.metrics.allowed_hosts.each,
         )
         if settings.redis.enabled:
-            redis = edge.listen_redis(settings.server.data_dir, descriptors.may_be_kept, admission)
+            redis = edge.listen_redis(settings.server.data_dir, descriptors.may_be_kept, admission, group)
     except errors.PortTaken:
         await broker.stop()
         raise

@@ -23,11 +23,13 @@ from fila_server import errors
 from fila_server.cluster import kafka_settings
 from fila_server.cluster.peers import Peer, PeerPort, Report, Trust
 from fila_server.cluster.standby_ports import StandbyPorts
-from fila_server.cluster.watching import Bidden, Heard, Hindered, Missed, Read, Watch
+from fila_server.cluster.watching import PROBE_MS, Bidden, Heard, Hindered, Missed, Read, Watch
+from fila_server.config.cluster import redis_addr
 from fila_server.config.kinds import Address
 from fila_server.config.schema import Config
 from fila_server.core.log.kafka import KafkaLog, LogRefused
 from fila_server.core.runtime.store_copy import FOLLOWS, HALTS, OWNS, RESIGNS, StoreCopy
+from fila_server.edge.redis.sentinel import Group, Member
 from fila_server.opening import open_owner
 
 if TYPE_CHECKING:
@@ -66,9 +68,14 @@ class Node:
         self._events: queue.SimpleQueue[Heard | Missed] = queue.SimpleQueue()
         self._answers, self._answered_ms = 0, _now_ms()
         self._why = ""
-        self._is_leaving = False
+        self._is_leaving = self._serves = False
         library, given = kafka_settings.judged(cluster.log.brokers, cluster.log.topic, cluster.kafka)
-        self._client_addr = cluster.advertised_addr or settings.server.listen_addr
+        client_addr = cluster.advertised_addr or settings.server.listen_addr
+        self._client_addr = str(client_addr) if Address(client_addr).port else ""
+        redis = settings.redis
+        self._redis_addr = (
+            redis_addr(cluster, redis.listen_addr, client_addr) if redis.enabled else None
+        ) or ""
         try:
             self.log = KafkaLog(library, cluster.log.topic, given, appends=True)
         except LogRefused as refused:
@@ -84,7 +91,7 @@ class Node:
         )
         self._port = PeerPort(cluster, trust, self.report)
         self._peers = [Peer(address, cluster, trust, self._events.put) for address in cluster.other_nodes]
-        self._clients = StandbyPorts(settings)
+        self._clients = StandbyPorts(settings, self.group)
 
     def report(self) -> Report:
         """How this node is."""
@@ -97,7 +104,8 @@ class Node:
             seen.may_bid and not owns,
             time.time_ns() // 1_000_000,
             0 if owns else seen.owner_heard_ms,
-            str(self._client_addr) if Address(self._client_addr).port else "",
+            self._client_addr,
+            str(self._redis_addr),
         )
 
     def lacks(self) -> str:
@@ -116,7 +124,8 @@ class Node:
         while self.copy.state != OWNS:
             self._follow()
             self._hear()
-            self._clients.name_owner(self._owner_addr())
+            owner = self._owner()
+            self._clients.name_owner(owner.client_addr if owner else "", owner.redis_addr if owner else "")
             if self.copy.state == FOLLOWS:
                 self._decide()
             elif self.copy.state == RESIGNS:
@@ -150,12 +159,25 @@ class Node:
         while not self._events.empty():
             self._watch.take(_now_ms(), self._events.get())
 
-    def _owner_addr(self) -> str:
-        """Where clients reach the owner; empty while it is not known, or is gone."""
+    def _owner(self) -> Report | None:
+        """The other node that serves; None while it is not known, or is gone."""
         owner, _ = self.copy.owner
         if owner is None or owner == self.number or self._watch.is_gone(owner):
-            return ""
-        return next((peer.client_addr for peer in self._peers if peer.node == owner), "")
+            return None
+        return next((peer.report for peer in self._peers if peer.report and peer.node == owner), None)
+
+    def group(self) -> Group:
+        """What Redis clients are told of the group. Any thread may ask."""
+        own = _member(str(self._cluster.node), str(self._redis_addr), self.copy.position)
+        owner = self._owner()
+        serving = own if self._serves else None
+        others = []
+        for peer in self._peers:
+            if report := peer.report:
+                is_gone = self._watch.is_gone(report.node)
+                others.append(_member(report.name, report.redis_addr, report.position, is_gone=is_gone))
+                serving = others[-1] if report is owner and not self._serves else serving
+        return Group(str(self._cluster.name), own, tuple(others), serving)
 
     def _decide(self) -> None:
         decision = self._watch.decide(_now_ms())
@@ -170,10 +192,13 @@ class Node:
     def open_engine(self) -> Engine:
         """The engine of a node that owns. Once its term is over the process begins anew, unless it is about to end."""
         engine = open_owner(self._settings, self.copy)
+        self._clients.name_owner("", str(self._redis_addr))
         self._clients.close()
+        self._serves = True
 
         def wait() -> None:
-            engine.term_over.wait()
+            while not engine.term_over.wait(PROBE_MS / 1000):
+                self._hear()
             if not self._is_leaving:
                 begin_anew(self.copy.why)
 
@@ -186,6 +211,11 @@ class Node:
         self._port.close()
         for peer in self._peers:
             peer.close()
+
+
+def _member(node: str, redis: str, position: int, *, is_gone: bool = False) -> Member:
+    place = Address(redis or ":0")
+    return Member(node, place.host, place.port, position, is_gone)
 
 
 def _now_ms() -> int:

@@ -57,6 +57,8 @@ class Report(msgspec.Struct):
     owner_heard_ms: int | None = None
     client_addr: str = ""
     """Where clients reach it; a node of an earlier version does not say."""
+    redis_addr: str = ""
+    """Where Redis clients do; empty where they cannot, or none could be told."""
 
 
 class Greeting(msgspec.Struct):
@@ -278,8 +280,8 @@ class Peer:
         self._is_refused = self._is_closed = False
         self.node: int | None = None
         """Its number, once it has answered."""
-        self.client_addr = ""
-        """Where clients reach it, as it said last."""
+        self.report: Report | None = None
+        """What it said last."""
         threading.Thread(target=self._ask_on, name="fila-peer", daemon=True).start()
 
     def close(self) -> None:
@@ -313,7 +315,7 @@ class Peer:
                 self._lines = None
             return None
         took_ms = time.time_ns() // 1_000_000 - sent_ms
-        self.client_addr = report.client_addr
+        self.report = report
         owner_heard_ms = None if report.owner_heard_ms is None else report.owner_heard_ms + took_ms
         clock_ms = sent_ms + took_ms // 2 - report.wall_ms
         return Heard(report.node, report.position, report.may_bid, clock_ms, owner_heard_ms)

@@ -1,7 +1,7 @@
 """A standby's ports for clients: each call is refused, and told where the owner is.
 
     gRPC     UNAVAILABLE, reason NOT_OWNER, `owner` in ErrorInfo; health says NOT_SERVING
-    Redis    -READONLY, for each command
+    Redis    -READONLY, but to those that greet, and to those that ask who serves (standby_redis.py)
 
 One thread serves them until the node owns. It holds CONNECTIONS_MAX clients: one more, and the oldest of them ends,
 which had its answer long ago. What all of them together may cost is bounded by Allowance, so that none can keep the
@@ -18,17 +18,20 @@ import ssl
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import structlog
 
 from fila_server import errors
 from fila_server.access.tls import Files, Tls
+from fila_server.cluster.standby_redis import Conversation
 from fila_server.config.kinds import Address
 from fila_server.config.schema import Config
 from fila_server.edge.grpc.refusing import RefusingSession
 from fila_server.edge.listening import bound
+from fila_server.edge.redis import sentinel
+from fila_server.edge.redis.sentinel import Group
 from fila_server.services.status import status_of
 
 log = structlog.get_logger("fila_server.cluster.standby_ports")
@@ -37,8 +40,6 @@ CONNECTIONS_MAX = 256
 HANDSHAKE_S_MAX = 3.0
 COST_A_SECOND = 4000.0
 """A call or command costs 1, and so does each KiB that clients send. Some 0.1 s of a core."""
-REDIS_LINE_BYTES_MAX = 64 * 1024
-REDIS_WORDS_MAX = 1024 * 1024
 
 
 class Allowance:
@@ -121,59 +122,42 @@ class _GrpcClient(_Client):
 
 
 class _RedisClient(_Client):
-    """Counts commands, and keeps nothing of them but the beginning of a line."""
-
     def __init__(self, ports: StandbyPorts, connection: socket.socket) -> None:
         super().__init__(ports, connection)
-        self._line = b""
-        self._words = self._skipped = 0
+        self._conversation = Conversation(ports.group)
 
     def _answer(self, data: bytes) -> tuple[bytes, int, bool]:
         try:
-            commands = sum(self._commands(data))
+            answer, commands = self._conversation.take(data, self._ports.readonly)
         except ValueError:
             return b"-ERR Protocol error: this is no command of a Redis client\r\n", 1, False
-        return self._ports.readonly * commands, commands, True
+        if sentinel.SWITCHED in self._conversation.channels:
+            self._ports.subscribers.add(self)
+        return answer, commands, not self._conversation.quits
 
-    def _commands(self, data: bytes) -> Iterator[bool]:
-        """A word of a command after the other: whether it is its last. Raises ValueError at what is none."""
-        at = 0
-        while at < len(data):
-            if self._skipped:
-                step = min(self._skipped, len(data) - at)
-                at, self._skipped = at + step, self._skipped - step
-                if not self._skipped:
-                    self._words -= 1
-                    yield self._words == 0
-                continue
-            end = data.find(b"\n", at)
-            self._line += data[at : end if end >= 0 else len(data)]
-            if len(self._line) > REDIS_LINE_BYTES_MAX:
-                raise ValueError
-            if end < 0:
-                return
-            line, self._line, at = self._line.removesuffix(b"\r"), b"", end + 1
-            if self._words:
-                self._skipped = _number(line, b"$", 1 << 30) + 2
-            elif line.startswith(b"*"):
-                self._words = _number(line, b"*", REDIS_WORDS_MAX)
-            else:
-                yield bool(line)  # words with spaces between them
+    def connection_lost(self, error: Exception | None) -> None:
+        self._ports.subscribers.discard(self)
+        super().connection_lost(error)
 
-
-def _number(line: bytes, sign: bytes, most: int) -> int:
-    number = int(line[1:]) if line.startswith(sign) and line[1:].isdigit() and len(line) < 12 else -1
-    if not 0 <= number <= most:
-        raise ValueError
-    return number
+    def hear(self, before: Address, now: Address) -> None:
+        """Another node serves."""
+        said = self._conversation.switched((before.host, before.port), (now.host, now.port))
+        if self._transport is not None and not self._transport.is_closing() and not self._is_full:
+            self._transport.write(said)
 
 
 class StandbyPorts:
     """Both ports, from now until `close`."""
 
-    def __init__(self, settings: Config) -> None:
-        """Hold the ports and begin to answer. Raises PortTaken and ConfigInvalid."""
+    def __init__(self, settings: Config, group: Callable[[], Group]) -> None:
+        """Hold the ports and begin to answer. `group`, from any thread, is what is known now. Raises PortTaken and
+        ConfigInvalid."""
+        self.group = group
         self.allowance = Allowance()
+        self.subscribers: set[_RedisClient] = set()
+        """Those that hear when another node serves."""
+        self._redis_owner: Address | None = None
+        """The last one that was known."""
         self.refusal: tuple[bytes, bytes, bytes] = (b"", b"", b"")
         self.readonly = b""
         self.owner: str | None = None
@@ -212,11 +196,18 @@ class StandbyPorts:
         self._tls.at_change(load)
         return context
 
-    def name_owner(self, owner: str) -> None:
-        """Which address serves from here on; empty: none is known."""
+    def name_owner(self, owner: str, redis: str = "") -> None:
+        """Which address serves from here on, and its Redis port's; empty: none is known."""
         if owner != self.owner:
             self.owner = owner
             self._tell(errors.NotOwner(owner))
+        if redis and redis != self._redis_owner:
+            before, self._redis_owner = self._redis_owner, Address(redis)
+            self._loop.call_soon_threadsafe(self._switch, before or self._redis_owner, self._redis_owner)
+
+    def _switch(self, before: Address, now: Address) -> None:
+        for each in tuple(self.subscribers):
+            each.hear(before, now)
 
     def _tell(self, error: errors.NotOwner) -> None:
         details = base64.b64encode(status_of(error).SerializeToString()).rstrip(b"=")

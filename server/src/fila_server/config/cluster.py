@@ -115,6 +115,13 @@ class Cluster(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "serves. Empty: `server.listen_addr`."
         ),
     ] = AddressOrOff("")
+    advertised_redis_addr: Annotated[
+        AddressOrOff,
+        Meta(
+            description="Address of this node's Redis port as clients reach it, which those are told that ask for the "
+            "owner as they ask Redis Sentinel. Empty: `redis.listen_addr`, where other machines reach it."
+        ),
+    ] = AddressOrOff("")
     cert_file: Annotated[
         str, Meta(description="Certificate chain by which this node and others know each other, PEM.")
     ] = ""
@@ -160,6 +167,21 @@ class Cluster(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return tuple(each for each in self.peers.each if _place(each) != own)
 
 
+def redis_addr(cluster: Cluster, listen_addr: Address, client_addr: str) -> Address | None:
+    """Where clients reach the Redis port of a node whose gRPC API they reach at `client_addr`; None: nowhere that could
+    be told."""
+    if cluster.advertised_redis_addr:
+        return Address(cluster.advertised_redis_addr)
+    if not listen_addr.port:
+        return None
+    if not _nobody_reaches(listen_addr, cluster):
+        return listen_addr
+    with contextlib.suppress(ValueError):
+        if ip_address(listen_addr.host).is_unspecified:
+            return Address(f"{client_addr.rpartition(':')[0]}:{listen_addr.port}")
+    return None
+
+
 def check_cluster(cluster: Cluster, listen_addr: Address) -> None:
     """Refuse what could not work, or would guard nothing. Raises ConfigInvalid."""
     if not cluster.is_set:
@@ -176,6 +198,8 @@ def check_cluster(cluster: Cluster, listen_addr: Address) -> None:
     _check_trust(cluster)
     _check_reach("peer_addr", Address(cluster.peer_addr), cluster)
     _check_peers(cluster)
+    if cluster.advertised_redis_addr:
+        _check_reach("advertised_redis_addr", Address(cluster.advertised_redis_addr), cluster)
     if cluster.advertised_addr:
         _check_reach("advertised_addr", Address(cluster.advertised_addr), cluster)
     elif _nobody_reaches(listen_addr, cluster):

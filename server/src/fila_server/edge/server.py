@@ -26,6 +26,7 @@ from fila_server.edge.library import check_library
 from fila_server.edge.listening import bound
 from fila_server.edge.python_calls import PythonCalls
 from fila_server.edge.redis.port import RedisPort
+from fila_server.edge.redis.sentinel import Group
 from fila_server.errors import ConfigInvalid, PortTaken, StartError
 from fila_server.services.handlers import Services, received_bytes_max
 from fila_server.services.identity import Identity
@@ -93,12 +94,23 @@ class EdgeServer:
         self.port = self._listeners[0].getsockname()[1]
 
     def listen_redis(
-        self, data_dir: str, may_be_kept: Callable[[int], bool], admission: Admission
+        self,
+        data_dir: str,
+        may_be_kept: Callable[[int], bool],
+        admission: Admission,
+        group: Callable[[], Group] | None,
     ) -> RedisPort:
         """Hold the Redis port, whose clients the threads serve once they run. Raises PortTaken."""
         config = self._config
         port = RedisPort(
-            self._edge, self._broker, config.redis, config.limits, data_dir, may_be_kept, admission
+            self._edge,
+            self._broker,
+            config.redis,
+            config.limits,
+            data_dir,
+            may_be_kept,
+            admission,
+            group=group,
         )
         port.listen()
         self._calls.redis = port.take

@@ -15,9 +15,7 @@ from fila_server.config.schema import Limits
 from fila_server.edge.redis.entry import Entry
 from fila_server.edge.redis.overrides import Overrides
 from fila_server.edge.redis.reply_bytes import RESP2
-
-COMPATIBLE_VERSION = "7.0.0"
-"""The Redis whose connection commands these are; some libraries choose features by it."""
+from fila_server.edge.redis.sentinel import Group
 
 
 class _Ids:
@@ -49,6 +47,8 @@ class Session:
         self.name = ""
         self.library = ""
         self.library_version = ""
+        self.channels: set[bytes] = set()
+        """What it subscribed to."""
 
     def describe(self, now_s: float, user: str) -> str:
         """One line of CLIENT LIST."""
@@ -99,6 +99,8 @@ class Host(Protocol):
     address: tuple[str, int]
     may_be_kept: Callable[[int], bool]
     """Whether there are enough descriptors besides this one."""
+    group: Callable[[], Group] | None
+    """Of a node what it knows of its group; None: this server is a broker alone."""
 
     @property
     def connections(self) -> Iterable[Client]: ...

@@ -16,9 +16,10 @@ import orjson
 from fila.v1 import admin_pb2
 from fila_server import errors
 from fila_server.core.protocol import commands
-from fila_server.edge.redis.client import COMPATIBLE_VERSION, Client
+from fila_server.edge.redis import sentinel
+from fila_server.edge.redis.client import Client
 from fila_server.edge.redis.overrides import QUEUE_DEFAULTS, duration_text, read_setting, size_text
-from fila_server.edge.redis.reply_bytes import OK, encode, error_reply
+from fila_server.edge.redis.reply_bytes import COMPATIBLE_VERSION, OK, encode, error_reply
 from fila_server.operations import rules as queue_rules
 from fila_server.operations import versions
 from fila_server.operations.changes import carry_out_and_report
@@ -41,15 +42,17 @@ _PATHS = {
 
 
 def info(client: Client, args: list[bytes]) -> bytes | Awaitable[bytes]:
-    """INFO [server | queues | queues.prefix]"""
+    """INFO [server | replication | queues | queues.prefix]"""
     section = args[0].lower() if args else b""
     if section in _TEXT_SECTIONS:
         return encode(_text_info(client), 2)
+    if section == b"replication":
+        return encode(sentinel.sections({"Replication": sentinel.replication(_group(client))}), 2)
     if section == b"server":
         return _json_reply(_server_info(client))
     if (prefix := _queue_prefix(args[0])) is not None:
         return _queues_info(client, prefix)
-    return error_reply("IPA", "INFO takes server, queues or queues.<prefix>, or nothing")
+    return error_reply("IPA", "INFO takes server, replication, queues or queues.<prefix>, or nothing")
 
 
 def _server_info(client: Client) -> dict[str, Any]:
@@ -94,13 +97,14 @@ def _text_info(client: Client) -> str:
         "Stats": {
             "total_connections_received": counts["total"], "total_commands_processed": counts["commands"],
         },
-        "Replication": {"role": "master", "connected_slaves": 0},
+        "Replication": sentinel.replication(_group(client)),
         "Fila": {"queues": len(_names(client, ""))},
     }  # fmt: skip
-    return "\r\n".join(
-        f"# {title}\r\n" + "".join(f"{name}:{value}\r\n" for name, value in lines.items())
-        for title, lines in sections.items()
-    )
+    return sentinel.sections(sections)
+
+
+def _group(client: Client) -> sentinel.Group | None:
+    return client.server.group() if client.server.group else None
 
 
 async def _queues_info(client: Client, prefix: str) -> bytes:

@@ -26,6 +26,7 @@ from fila_server.config.schema import Limits, Redis
 from fila_server.edge.listening import bound
 from fila_server.edge.redis.client import Client
 from fila_server.edge.redis.overrides import Overrides
+from fila_server.edge.redis.sentinel import Group
 from fila_server.edge.redis.socket_client import Orders, RedisClient
 
 log = structlog.get_logger("fila_server.edge")
@@ -61,9 +62,11 @@ class RedisPort:
         may_be_kept: Callable[[int], bool],
         admission: Admission,
         now_ns: Callable[[], int] = time.monotonic_ns,
+        group: Callable[[], Group] | None = None,
     ) -> None:
         """`data_dir` is only shown, by CONFIG GET. `may_be_kept` says of a new connection's descriptor whether there
-        are enough besides it. `now_ns` is the clock that a turn's slice goes by."""
+        are enough besides it. `now_ns` is the clock that a turn's slice goes by. `group` is what a node knows of its
+        group; None: this server is a broker alone."""
         self.broker = broker
         self.admission = admission
         self.data_dir = data_dir
@@ -72,6 +75,7 @@ class RedisPort:
         self.started_at_s = self.now()
         self.connections_total = 0
         self.may_be_kept = may_be_kept
+        self.group = group
         self.address = ("", 0)
         """Where it listens; the port that was really bound."""
         self._edge = edge

@@ -12,6 +12,9 @@ __all__ = ["error_reply", "status_reply"]
 RESP2 = 2
 RESP3 = 3
 
+COMPATIBLE_VERSION = "7.0.0"
+"""The Redis whose connection commands these are; some libraries choose features by it."""
+
 OK = b"+OK\r\n"
 
 

@@ -9,8 +9,17 @@ from __future__ import annotations
 
 from fila_server import errors
 from fila_server.access.admission import NOT_PLAIN
-from fila_server.edge.redis.client import COMPATIBLE_VERSION, Client, Session
-from fila_server.edge.redis.reply_bytes import OK, RESP2, Value, encode, error_reply, integer, refusal
+from fila_server.edge.redis.client import Client, Session
+from fila_server.edge.redis.reply_bytes import (
+    COMPATIBLE_VERSION,
+    OK,
+    RESP2,
+    Value,
+    encode,
+    error_reply,
+    integer,
+    refusal,
+)
 
 
 async def hello(client: Client, args: list[bytes]) -> bytes:
@@ -91,6 +100,7 @@ def reset(client: Client, _args: list[bytes]) -> bytes:
     client.await_key()
     client.session.protocol = RESP2
     client.session.name = ""
+    client.session.channels.clear()
     return b"+RESET\r\n"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from fila_server import errors
-from fila_server.edge.redis import introspect, queues, session
+from fila_server.edge.redis import introspect, queues, sentinel, session
 from fila_server.edge.redis.client import Client
 from fila_server.edge.redis.entry import BEFORE_AUTH
 from fila_server.edge.redis.reply_bytes import Simple, Value, encode, error_reply, integer, refusal
@@ -31,6 +31,8 @@ class Verb:
     usage: str
     summary: str
     is_write: bool = False
+    of_a_group: bool = False
+    """A broker alone does not know it."""
 
     @property
     def arity(self) -> int:
@@ -41,7 +43,7 @@ class Verb:
 def run(client: Client, args: list[bytes], argc: int) -> bytes | Awaitable[bytes]:
     """Carry out one command; `args` may hold fewer than `argc` where no command takes so many."""
     name = args[0].upper()
-    verb = _VERBS.get(name)
+    verb = _known(client).get(name)
     if client.entry.caller is None and name not in BEFORE_AUTH and not _is_http(name, args):
         return error_reply("NOAUTH", "Authentication required.")
     if verb is None:
@@ -74,15 +76,16 @@ def _is_http(name: bytes, args: list[bytes]) -> bool:
 def command(client: Client, args: list[bytes]) -> bytes:
     """COMMAND [COUNT | INFO [name ...] | DOCS [name ...]]"""
     word = args[0].upper() if args else b"INFO"
-    names = [name.upper() for name in args[1:]] or list(_VERBS)
+    known = _known(client)
+    names = [name.upper() for name in args[1:]] or list(known)
     value: Value
     match word:
         case b"COUNT":
-            return integer(len(_VERBS))
+            return integer(len(known))
         case b"INFO":
-            value = [_about(name, _VERBS[name]) if name in _VERBS else None for name in names]
+            value = [_about(name, known[name]) if name in known else None for name in names]
         case b"DOCS":
-            value = {name.decode().lower(): _doc(_VERBS[name]) for name in names if name in _VERBS}
+            value = {name.decode().lower(): _doc(known[name]) for name in names if name in known}
         case _:
             return error_reply("ICOM", "COMMAND has COUNT, INFO and DOCS")
     return encode(value, client.session.protocol)
@@ -97,6 +100,29 @@ def _about(name: bytes, verb: Verb) -> Value:
 
 def _doc(verb: Verb) -> Value:
     return {"summary": verb.summary, "since": "0.1.0", "group": "generic", "syntax": verb.usage}
+
+
+def _known(client: Client) -> dict[bytes, Verb]:
+    return _VERBS if client.server.group else _ALONE
+
+
+def _role(client: Client, _args: list[bytes]) -> bytes:
+    group = client.server.group
+    return sentinel.role(group() if group else None, client.session.protocol)
+
+
+def _sentinel(client: Client, args: list[bytes]) -> bytes:
+    assert client.server.group
+    return sentinel.answer(client.server.group(), args, client.session.protocol)
+
+
+def _subscribe(client: Client, args: list[bytes]) -> bytes:
+    # Nothing is published here: a term that is over ends the connection.
+    return sentinel.subscribed(client.session.channels, args, client.session.protocol)
+
+
+def _unsubscribe(client: Client, args: list[bytes]) -> bytes:
+    return sentinel.unsubscribed(client.session.channels, args, client.session.protocol)
 
 
 def _decoded(_client: Client, _args: list[bytes]) -> bytes:
@@ -114,7 +140,19 @@ _VERBS: dict[bytes, Verb] = {
     b"SETNX": Verb(queues.setnx, 2, 2, "SETNX queue channel", "Make what is missing of the two.", True),
     b"DEL": Verb(queues.del_, 1, 2, "DEL queue [channel]", "Delete a queue or a channel.", True),
     b"SREM": Verb(queues.srem, 2, 2, "SREM queue channel|*", "Drop what is pending.", True),
-    b"INFO": Verb(introspect.info, 0, 1, "INFO [server|queues|queues.prefix]", "Look at server or queues."),
+    b"INFO": Verb(
+        introspect.info, 0, 1, "INFO [server|replication|queues|queues.prefix]", "Look at server or queues."
+    ),
+    b"ROLE": Verb(_role, 0, 0, "ROLE", "Say whether this node serves, and who follows."),
+    b"SENTINEL": Verb(
+        _sentinel, 1, 2, "SENTINEL question [group]", "Say where the nodes of the group are.", of_a_group=True
+    ),
+    b"SUBSCRIBE": Verb(
+        _subscribe, 1, 16, "SUBSCRIBE channel [channel ...]", "Hear of another owner.", of_a_group=True
+    ),
+    b"UNSUBSCRIBE": Verb(
+        _unsubscribe, 0, 16, "UNSUBSCRIBE [channel ...]", "Hear of it no more.", of_a_group=True
+    ),
     b"CONFIG": Verb(
         introspect.config, 1, 3, "CONFIG GET section | SET key value", "Read or change settings."
     ),
@@ -132,3 +170,4 @@ _VERBS: dict[bytes, Verb] = {
     b"RESET": Verb(session.reset, 0, 0, "RESET", "Be as if newly connected."),
     b"QUIT": Verb(session.quit_, 0, MANY, "QUIT", "Close the connection."),
 }
+_ALONE = {name: verb for name, verb in _VERBS.items() if not verb.of_a_group}
