@@ -7,6 +7,7 @@ from tests.faults.fault import Fault
 TESTS = "core/test_group.py"
 STALLS = "core/test_group_stalls.py"
 WORLD = "simulation/test_group_world.py"
+COPIES = "core/test_group_copies.py"
 
 GROUP = (
     Fault(
@@ -102,5 +103,26 @@ GROUP = (
         "    if step == OWNER_RESIGNS:\n        _ends(group, GROUP_RESIGNS)\n",
         "    if step == OWNER_RESIGNS:\n        pass\n",
         (TESTS, WORLD),
+    ),
+    Fault(
+        "a-sync-tells-of-what-is-not-applied",
+        "runtime/confirming.pyx",
+        "    cdef uint64_t end = atomic_load(&group.applying.end)\n",
+        "    cdef uint64_t end = <uint64_t> (group.reading.position + 2)\n",
+        (COPIES,),
+    ),
+    Fault(
+        "a-copy-of-barriers-alone-never-says-how-far-it-is",
+        "formats/applying.pyx",
+        "    if applying.reading.position < <int64_t> applying.end + BARRIERS_UNSAID_MAX:\n",
+        "    if True:\n",
+        (COPIES,),
+    ),
+    Fault(
+        "a-copy-looks-for-a-record-that-is-truncated",
+        "runtime/confirming.pyx",
+        "    if read.end >= 0 and read.start == reading.position + 1:\n",
+        "    if False:\n",
+        (COPIES,),
     ),
 )

@@ -20,6 +20,7 @@ TOPICS = (
     "moved",
     "hung",
     "owned",
+    "told",
     "foreign",
     "empty",
     "serves",
@@ -33,6 +34,9 @@ TOPICS = (
     "looks",
     "ends",
     "stopped",
+    "taken",
+    "damaged",
+    "behind",
 )
 WAIT_MS = 30_000
 """How long a loaded machine may take for an answer that comes in milliseconds."""

@@ -105,4 +105,5 @@ def test_what_is_truncated_is_not_read():
         end.turn(0, 0)
     assert end.truncate(3) == "the log ends at 2"
     assert end.truncate(1) == ""
-    assert end.read(0) == ([(1, b"two")], 1, 2)
+    assert end.read(0) == ([], 1, 2)
+    assert end.read(1) == ([(1, b"two")], 1, 2)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import socket
 import struct
 import time
@@ -27,6 +26,7 @@ import msgspec
 import structlog
 
 from fila_server import errors
+from fila_server.backup.checkpoint import make_checkpoint, remove_checkpoint
 from fila_server.events import emit
 from fila_server.opening import CHECKPOINT
 
@@ -106,11 +106,13 @@ class Control:
     async def _hold(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         place = self._data_dir / CHECKPOINT
         began_s = time.monotonic()
-        making = asyncio.ensure_future(asyncio.to_thread(self._checkpoint, place))
+        making = asyncio.ensure_future(
+            asyncio.to_thread(make_checkpoint, self._data_dir, CHECKPOINT, self._make, self._spare_bytes)
+        )
         try:
             await asyncio.shield(making)
         except errors.StartError as error:
-            await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+            await asyncio.to_thread(remove_checkpoint, place)
             writer.write(_line(Answer(error=str(error))))
             emit("checkpoint.refused", peer=_who(writer), level="warning", detail=str(error))
             return
@@ -122,20 +124,8 @@ class Control:
         with contextlib.suppress(OSError):
             while await reader.read(4096):  # until the connection's end; nothing is to be said any more
                 pass
-        await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+        await asyncio.to_thread(remove_checkpoint, place)
         emit("checkpoint.removed", held_ms=int((time.monotonic() - began_s) * 1000))
-
-    def _checkpoint(self, place: Path) -> None:
-        shutil.rmtree(place, ignore_errors=True)
-        shutil.rmtree(place.with_name(place.name + ".tmp"), ignore_errors=True)
-        logs = sum(file.stat().st_size for file in (self._data_dir / "rocksdb").glob("*.log"))
-        free = shutil.disk_usage(self._data_dir).free
-        if free < logs + self._spare_bytes:
-            raise errors.StartError(
-                f"a checkpoint takes up to {(logs >> 20) + 1} MiB beside the data, and {free >> 20} MiB are free, of "
-                f"which {self._spare_bytes >> 20} are kept for messages; make room on the disk of the data directory"
-            )
-        self._make(str(place))
 
 
 @contextlib.contextmanager

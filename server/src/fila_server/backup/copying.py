@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from fila_server import errors
@@ -22,20 +23,28 @@ def copy_file(source: Path, target: Path) -> str:
 
     Raises StartError when the copy reads differently from what was written; OSError as the disk has it.
     """
-    reported = hashlib.sha256()
     reading = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OURS_ALONE)
-        try:
-            while piece := os.read(reading, PIECE_BYTES):
-                reported.update(piece)
-                _write_whole(writing, piece)
-            os.fsync(writing)
-            os.posix_fadvise(writing, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(writing)
+        return write_pieces(target, iter(lambda: os.read(reading, PIECE_BYTES), b""))
     finally:
         os.close(reading)
+
+
+def write_pieces(target: Path, pieces: Iterable[bytes]) -> str:
+    """Write a file of what comes, with a mode for its owner alone, and return its SHA-256.
+
+    Raises as copy_file, and what `pieces` raises.
+    """
+    reported = hashlib.sha256()
+    writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OURS_ALONE)
+    try:
+        for piece in pieces:
+            reported.update(piece)
+            _write_whole(writing, piece)
+        os.fsync(writing)
+        os.posix_fadvise(writing, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(writing)
     if sum_of(target) != reported.hexdigest():
         raise errors.StartError(f"{target} reads differently from what was written to it. Check that disk")
     return reported.hexdigest()

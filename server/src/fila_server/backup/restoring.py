@@ -36,7 +36,7 @@ def restore_backup(backup: Path, data_dir: Path) -> Reported:
     except OSError as error:
         raise errors.DataDirUnwritable(str(data_dir), error.strerror or str(error)) from None
     try:
-        _take_lock(lock, data_dir)
+        take_lock(lock, data_dir)
         _check_empty(data_dir)
         size = _restore(backup, data_dir, sums)
     except OSError as error:
@@ -48,7 +48,8 @@ def restore_backup(backup: Path, data_dir: Path) -> Reported:
     return Reported(len(sums), size, time.monotonic() - began_s)
 
 
-def _take_lock(lock: int, data_dir: Path) -> None:
+def take_lock(lock: int, data_dir: Path) -> None:
+    """Of an open lock file, and say whose it is. Raises DataDirInUse."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -42,7 +42,7 @@ def read_sums(backup: Path) -> dict[str, str]:
     sums = {}
     for number, line in enumerate(lines, 1):
         read = _LINE.fullmatch(line)
-        if read is None or not _is_ours(read[2]):
+        if read is None or not is_kept(read[2]):
             raise errors.StartError(f"{listed}:{number}: not a line that `fila-server backup` writes")
         sums[read[2]] = read[1]
     if "rocksdb/CURRENT" not in sums or "format" not in sums:
@@ -50,6 +50,7 @@ def read_sums(backup: Path) -> dict[str, str]:
     return sums
 
 
-def _is_ours(name: str) -> bool:
+def is_kept(name: str) -> bool:
+    """Whether a backup may have a file of that name."""
     folder, _, file = name.rpartition("/")
     return name in _BESIDE if not folder else folder == "rocksdb" and STORED.fullmatch(file) is not None

@@ -14,10 +14,11 @@ from typing import NamedTuple
 import msgspec
 
 from fila_server import errors
+from fila_server.backup.checkpoint import files_of
 from fila_server.backup.control import asked_for_checkpoint
 from fila_server.backup.copying import check_room, copy_file, make_directory, sync_directory, write_file
 from fila_server.backup.last import FILE_NAME, note_backup
-from fila_server.backup.sums import STORED, write_sums
+from fila_server.backup.sums import write_sums
 from fila_server.version import commit, version
 
 LOCK = "fila.lock"
@@ -134,10 +135,9 @@ def _marker(data_dir: Path) -> str:
 
 def _copy_all(data_dir: Path, source: Path, target: Path) -> tuple[dict[str, str], int]:
     """Copy what belongs to a backup; return the sums by name, and how many bytes it is."""
-    files = {f"rocksdb/{file.name}": file for file in source.iterdir() if STORED.fullmatch(file.name)}
-    files["format"] = data_dir / "format"
+    files = files_of(source, data_dir)
     size = sum(file.stat().st_size for file in files.values())
     check_room(target, size)
-    sums = {name: copy_file(file, target / name) for name, file in sorted(files.items())}
+    sums = {name: copy_file(file, target / name) for name, file in files.items()}
     sync_directory(target / "rocksdb")
     return sums, size

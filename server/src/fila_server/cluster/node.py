@@ -21,14 +21,29 @@ import structlog
 
 from fila_server import errors
 from fila_server.cluster import kafka_settings
+from fila_server.cluster.copy_lines import COPY, Offer
+from fila_server.cluster.directories import Directories
+from fila_server.cluster.giving import Giver
 from fila_server.cluster.peers import Peer, PeerPort, Report, Trust
+from fila_server.cluster.seeding import Seeding, Want
+from fila_server.cluster.sources import Lack
 from fila_server.cluster.standby_ports import StandbyPorts
 from fila_server.cluster.watching import PROBE_MS, Bidden, Heard, Hindered, Missed, Read, Watch
 from fila_server.config.cluster import redis_addr
 from fila_server.config.kinds import Address
 from fila_server.config.schema import Config
 from fila_server.core.log.kafka import KafkaLog, LogRefused
-from fila_server.core.runtime.store_copy import FOLLOWS, HALTS, OWNS, RESIGNS, StoreCopy
+from fila_server.core.runtime.store_copy import (
+    BEGINS_LATER,
+    BIDS,
+    FOLLOWS,
+    FORMAT,
+    GAP,
+    HALTS,
+    OWNS,
+    RESIGNS,
+    StoreCopy,
+)
 from fila_server.edge.redis.sentinel import Group, Member
 from fila_server.opening import open_owner
 
@@ -69,6 +84,7 @@ class Node:
         self._answers, self._answered_ms = 0, _now_ms()
         self._why = ""
         self._is_leaving = self._serves = False
+        self._copy: StoreCopy | None = None
         library, given = kafka_settings.judged(cluster.log.brokers, cluster.log.topic, cluster.kafka)
         client_addr = cluster.advertised_addr or settings.server.listen_addr
         self._client_addr = str(client_addr) if Address(client_addr).port else ""
@@ -81,41 +97,101 @@ class Node:
         except LogRefused as refused:
             raise errors.StartError(f"cluster.log: {cluster.log}: {refused}") from None
         Path(settings.server.data_dir).mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.copy = StoreCopy(
-            settings.server.data_dir,
-            settings.engine_settings(),
-            self.log,
-            node=self.number,
-            cluster=group_id(cluster.name),
-            name=str(cluster.node),
+        self._directories = Directories(Path(settings.server.data_dir))
+        spare_bytes = settings.storage.min_free_bytes
+        self._seeding = Seeding(
+            cluster, trust, group_id(cluster.name), self._directories, spare_bytes, self.log, self._opened
         )
-        self._port = PeerPort(cluster, trust, self.report)
+        self._want = self._open()
+        giver = Giver(self._directories.data_dir, spare_bytes, self._offer, self._checkpoint)
+        self._port = PeerPort(cluster, trust, self.report, {COPY: giver.give})
         self._peers = [Peer(address, cluster, trust, self._events.put) for address in cluster.other_nodes]
         self._clients = StandbyPorts(settings, self.group)
 
+    def _open(self) -> Want | None:
+        """Open the copy that is there, or say why another one is wanted. Raises StartError."""
+        directories = self._directories
+        if not directories.has_copy:
+            with directories.locked():
+                directories.clear_up()
+        if not directories.has_copy:
+            return Want(Lack.EMPTY)
+        if not directories.is_damaged:
+            try:
+                self._copy = self._opened(directories.data_dir)
+            except errors.StoreDamaged as damaged:
+                if not self._cluster.other_nodes:
+                    raise
+                return Want(Lack.DAMAGED, _damage(str(damaged)))
+            directories.clear_up()
+            return None
+        if not self._cluster.other_nodes:
+            raise errors.StoreError(
+                f"the copy in {directories.data_dir} is damaged, and the group has no other node to take one from. "
+                "Move the directory away, and start with an empty one: the node reads the whole log"
+            )
+        return Want(Lack.DAMAGED, _damage("the store has met damage"))
+
+    def _opened(self, directory: Path) -> StoreCopy:
+        return StoreCopy(
+            str(directory),
+            self._settings.engine_settings(),
+            self.log,
+            node=self.number,
+            cluster=group_id(self._cluster.name),
+            name=str(self._cluster.node),
+        )
+
+    @property
+    def copy(self) -> StoreCopy:
+        """What this node has of the log."""
+        assert self._copy is not None
+        return self._copy
+
     def report(self) -> Report:
         """How this node is."""
-        owns = self.copy.state == OWNS
+        copy = self._copy
+        owns = copy is not None and copy.state == OWNS
         seen = self._watch.report(_now_ms())
         return Report(
             self.number,
             str(self._cluster.node),
-            self.copy.position,
+            copy.position if copy else -1,
             seen.may_bid and not owns,
             time.time_ns() // 1_000_000,
             0 if owns else seen.owner_heard_ms,
             self._client_addr,
             str(self._redis_addr),
+            synced=copy.synced if copy else -1,
+            gives=not self._offer().refused,
+            owns=owns,
         )
+
+    def _offer(self) -> Offer:
+        """What another node may take of this one, or why it may not."""
+        copy = self._copy
+        if copy is None or copy.applied < 0:
+            return Offer(refused="it has no copy yet")
+        if copy.state not in (FOLLOWS, BIDS, OWNS):
+            return Offer(refused=f"its own copy is of no use: {copy.why or 'its term is over'}")
+        return Offer(cluster=group_id(self._cluster.name).hex(), format=FORMAT, position=copy.applied)
+
+    def _checkpoint(self, path: str) -> None:
+        copy = self._copy
+        if copy is None:
+            raise errors.StoreError("it has no copy any more")
+        copy.checkpoint(path)
 
     def lacks(self) -> str:
         """Why this standby could not take over at once; empty: it could."""
-        return self._watch.lacks(_now_ms())
+        return self._seeding.why or self._watch.lacks(_now_ms())
 
     def stand_by(self) -> None:
         """Follow until this node owns. A signal ends the process."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _leave)
+        if self._want is not None:
+            self._seed(self._want)
         grpc, redis = self._clients.ports
         log.info(
             "cluster.standby", node=self._cluster.node, position=self.copy.position, grpc=grpc, redis=redis
@@ -124,8 +200,7 @@ class Node:
         while self.copy.state != OWNS:
             self._follow()
             self._hear()
-            owner = self._owner()
-            self._clients.name_owner(owner.client_addr if owner else "", owner.redis_addr if owner else "")
+            self._name_owner()
             if self.copy.state == FOLLOWS:
                 self._decide()
             elif self.copy.state == RESIGNS:
@@ -136,8 +211,27 @@ class Node:
         self._clients.name_owner("")
         log.info("cluster.owner", node=self._cluster.node, term=self.copy.term[0])
 
+    def _seed(self, want: Want) -> None:
+        """Get a copy, or begin at the beginning of the log."""
+
+        def tick() -> None:
+            self._hear()
+            self._name_owner()
+
+        self._want = want
+        if self._copy is not None:
+            self._copy.close()
+            self._copy = None
+        self._copy = self._seeding.run(want, self._peers, tick)
+        self._want, self._answers, self._answered_ms = None, 0, _now_ms()
+        self._watch.take(_now_ms(), Hindered(""))
+
     def _follow(self) -> None:
         if self.copy.state == HALTS:
+            reason, offset = self.copy.halted
+            if reason in (BEGINS_LATER, GAP) and self._cluster.other_nodes:
+                self._seed(Want(Lack.BEHIND, self.copy.why, offset - (reason == BEGINS_LATER)))
+                return
             if self._watch.hindered != self.copy.why:
                 self._watch.take(_now_ms(), Hindered(self.copy.why))
                 log.error("cluster.halted", node=self._cluster.node, detail=self.copy.why)
@@ -159,16 +253,25 @@ class Node:
         while not self._events.empty():
             self._watch.take(_now_ms(), self._events.get())
 
+    def _name_owner(self) -> None:
+        owner = self._owner()
+        self._clients.name_owner(owner.client_addr if owner else "", owner.redis_addr if owner else "")
+
     def _owner(self) -> Report | None:
         """The other node that serves; None while it is not known, or is gone."""
-        owner, _ = self.copy.owner
+        copy = self._copy
+        if copy is None:
+            reports = [peer.report for peer in self._peers if peer.report and peer.answers]
+            return next((report for report in reports if report.owns), None)
+        owner, _ = copy.owner
         if owner is None or owner == self.number or self._watch.is_gone(owner):
             return None
         return next((peer.report for peer in self._peers if peer.report and peer.node == owner), None)
 
     def group(self) -> Group:
         """What Redis clients are told of the group. Any thread may ask."""
-        own = _member(str(self._cluster.node), str(self._redis_addr), self.copy.position)
+        copy = self._copy
+        own = _member(str(self._cluster.node), str(self._redis_addr), copy.position if copy else -1)
         owner = self._owner()
         serving = own if self._serves else None
         others = []
@@ -191,7 +294,13 @@ class Node:
 
     def open_engine(self) -> Engine:
         """The engine of a node that owns. Once its term is over the process begins anew, unless it is about to end."""
-        engine = open_owner(self._settings, self.copy)
+        try:
+            engine = open_owner(self._settings, self.copy)
+        except errors.StoreDamaged as damaged:
+            if not self._cluster.other_nodes:
+                raise
+            self._directories.say_damaged()
+            begin_anew(f"the copy is damaged: {damaged}")
         self._clients.name_owner("", str(self._redis_addr))
         self._clients.close()
         self._serves = True
@@ -220,6 +329,11 @@ def _member(node: str, redis: str, position: int, *, is_gone: bool = False) -> M
 
 def _now_ms() -> int:
     return time.monotonic_ns() // 1_000_000
+
+
+def _damage(what: str) -> str:
+    """What is wrong with a copy; what a broker alone would do about it is no use here."""
+    return f"{Lack.DAMAGED.value}: {what.partition(';')[0]}"
 
 
 def _leave(*_: object) -> NoReturn:

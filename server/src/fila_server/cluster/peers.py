@@ -9,6 +9,8 @@ a secret does: each side answers the other's challenge, so neither tells it.
     asking node     an empty line for each question
     asked node      a report (watching.Heard), with its name and its clock
 
+A node that wants something else says so in its first line, and is answered by whoever has it (giving.py).
+
 A stranger is told nothing, and is logged at most once a minute.
 """
 
@@ -23,7 +25,7 @@ import ssl
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 
@@ -56,9 +58,14 @@ class Report(msgspec.Struct):
     wall_ms: int
     owner_heard_ms: int | None = None
     client_addr: str = ""
-    """Where clients reach it; a node of an earlier version does not say."""
+    """Where clients reach it; a node of an earlier version says neither this nor what follows."""
     redis_addr: str = ""
     """Where Redis clients do; empty where they cannot, or none could be told."""
+    synced: int = -1
+    """Of the last record that is on its disk for certain."""
+    gives: bool = False
+    """It has a copy that another node may take."""
+    owns: bool = False
 
 
 class Greeting(msgspec.Struct):
@@ -68,6 +75,8 @@ class Greeting(msgspec.Struct):
     node: str
     challenge: str
     proof: str
+    asks: str = ""
+    """For what it has come; empty: how the node is, again and again."""
 
 
 class Challenge(msgspec.Struct):
@@ -133,6 +142,15 @@ class Lines:
         line, _, self.rest = self.rest.partition(b"\n")
         return line
 
+    def read_piece(self, most: int) -> bytes:
+        """What comes next of something that is no line, at most so much; ConnectionError at the end."""
+        piece, self.rest = self.rest[:most], self.rest[most:]
+        if not piece:
+            piece = self.connection.recv(most)
+        if not piece:
+            raise ConnectionError("it ended the connection")
+        return piece
+
     def write(self, said: msgspec.Struct | None) -> None:
         """An object, or an empty line."""
         self.connection.sendall((msgspec.json.encode(said) if said else b"") + b"\n")
@@ -150,15 +168,22 @@ class _Place:
 class PeerPort:
     """Answers the other nodes, from threads of its own, as long as the process lives."""
 
-    def __init__(self, cluster: Cluster, trust: Trust, report: Callable[[], Report]) -> None:
-        self._cluster, self._trust, self._report = cluster, trust, report
+    def __init__(
+        self,
+        cluster: Cluster,
+        trust: Trust,
+        report: Callable[[], Report],
+        others: Mapping[str, Callable[[Lines, str], None]] | None = None,
+    ) -> None:
+        """`others` answer nodes that ask for something else, by the word for it; each is told who asks."""
+        self._cluster, self._trust, self._report, self._others = cluster, trust, report, others or {}
         self._logged_s: float | None = None
         self._is_closed = False
         self._lock = threading.Lock()
         self._strangers: dict[_Place, None] = {}
         """The oldest first."""
         self._known: dict[str, _Place] = {}
-        """One of each node: it asks over its newest."""
+        """One of each node, for each thing that it asks: over its newest."""
         address = Address(cluster.peer_addr)
         try:
             family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
@@ -246,8 +271,12 @@ class PeerPort:
             raise Stranger(
                 f"its name is {greeting.node}, as this node's; give one of them another cluster.node"
             )
-        self._is_known(place, greeting.node)
+        self._is_known(place, f"{greeting.node} {greeting.asks}")
         lines.write(Proof(self._trust.proof("answers", group, greeting.challenge)))
+        if greeting.asks:
+            if greeting.asks in self._others:
+                self._others[greeting.asks](lines, greeting.node)
+            return
         while lines.read() == b"" and not self._is_closed:
             lines.write(self._report())
 
@@ -282,7 +311,14 @@ class Peer:
         """Its number, once it has answered."""
         self.report: Report | None = None
         """What it said last."""
+        self.is_asked = self.answers = False
+        """It has been asked once; it answered, when it was asked last."""
         threading.Thread(target=self._ask_on, name="fila-peer", daemon=True).start()
+
+    @property
+    def address(self) -> Address:
+        """Where it is asked."""
+        return self._address
 
     def close(self) -> None:
         """Ask no more."""
@@ -298,13 +334,14 @@ class Peer:
             elif heard is not None:
                 self.node = heard.node
                 self._hear(heard)
+            self.is_asked = True
             time.sleep(max(0.0, PROBE_MS / 1000 - (time.monotonic() - begun_s)))
 
     def _ask(self) -> Heard | None:
         """None: it did not answer. A connection that ended is made anew at the next question."""
         self._is_refused = False
         try:
-            lines = self._lines = self._lines or self._connected()
+            lines = self._lines = self._lines or connected(self._address, self._cluster, self._trust)
             sent_ms = time.time_ns() // 1_000_000
             lines.write(None)
             report = msgspec.json.decode(lines.read(), type=Report)
@@ -313,25 +350,35 @@ class Peer:
             if self._lines is not None:
                 self._lines.connection.close()
                 self._lines = None
+            self.answers = False
             return None
         took_ms = time.time_ns() // 1_000_000 - sent_ms
-        self.report = report
+        self.report, self.answers = report, True
         owner_heard_ms = None if report.owner_heard_ms is None else report.owner_heard_ms + took_ms
         clock_ms = sent_ms + took_ms // 2 - report.wall_ms
-        return Heard(report.node, report.position, report.may_bid, clock_ms, owner_heard_ms)
+        return Heard(
+            report.node, report.position, report.may_bid, clock_ms, owner_heard_ms, synced=report.synced
+        )
 
-    def _connected(self) -> Lines:
-        address, encrypted, group = self._address, self._trust.client, self._cluster.name
-        connection = socket.create_connection((address.host, address.port), ANSWER_S_MAX)
+
+def connected(address: Address, cluster: Cluster, trust: Trust, asks: str = "") -> Lines:
+    """A connection to another node, over which each knows who the other is. Raises OSError, Stranger, or what comes of
+    lines that are none."""
+    encrypted, group = trust.client, cluster.name
+    connection = socket.create_connection((address.host, address.port), ANSWER_S_MAX)
+    try:
         if encrypted:
             connection = encrypted.wrap_socket(connection, server_hostname=address.host)
         lines = Lines(connection)
         challenge = secrets.token_hex(16)
         asked = msgspec.json.decode(lines.read(), type=Challenge)
-        proof = self._trust.proof("asks", group, asked.challenge)
-        lines.write(Greeting(str(group), str(self._cluster.node), challenge, proof))
+        proof = trust.proof("asks", group, asked.challenge)
+        lines.write(Greeting(str(group), str(cluster.node), challenge, proof, asks))
         answered = msgspec.json.decode(lines.read(), type=Proof)
-        wanted = self._trust.proof("answers", group, challenge)
+        wanted = trust.proof("answers", group, challenge)
         if not hmac.compare_digest(answered.proof.encode(), wanted.encode()):
-            raise Stranger
-        return lines
+            raise Stranger("its secret is another; give cluster.secret_file the same word on all nodes")
+    except BaseException:
+        connection.close()
+        raise
+    return lines

@@ -68,6 +68,8 @@ class Heard:
     """This node's clock, less the other's."""
     owner_heard_ms: int | None = None
     """So long before the probe was sent it heard of the owner; None: it knows of none."""
+    synced: int = -1
+    """Of the last record that is on its disk for certain; -1: none, or it does not say."""
 
 
 @dataclass(frozen=True)

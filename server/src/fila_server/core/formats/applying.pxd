@@ -3,11 +3,14 @@ function.
 
     record_apply        what log_take or log_confirm just took: a pass is one atomic write, and beside it
                         stands where in the log it was (META's record `applied`). Parts are kept until the
-                        last is there
+                        last is there. Of barriers some thousands are taken before that record says so: where
+                        nothing happens for weeks a copy does not fall behind the beginning of its log
     applied_read        that record, into the reading of a node that starts
 
 So a store is what the log is up to `applied`, on every node, and after every crash.
 """
+
+from libc.stdint cimport uint64_t
 
 from fila_server.core.log.reading cimport Reading, Taken
 from fila_server.core.log.record cimport Record
@@ -19,6 +22,7 @@ cdef struct Applying:
     StoreError* error               # of the thread that applies
     Reading* reading
     Buffer   parts                  # of a pass of which not all are there
+    uint64_t end                    # the store says that it has the log up to here; any thread reads it
 
 # False: the store refuses it, and `error` says why.
 cdef bint record_apply(Applying* applying, Taken taken, const Record* record) noexcept nogil

@@ -4,18 +4,20 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.log.reading cimport TAKEN_LAST_PART, TAKEN_PART, TAKEN_PASS, TAKEN_TERM
+from fila_server.core.log.reading cimport TAKEN_BARRIER, TAKEN_LAST_PART, TAKEN_PART, TAKEN_PASS, TAKEN_TERM
 from fila_server.core.log.record cimport Term
 from fila_server.core.storage.families cimport FAMILY_COUNT, META, Store
 from fila_server.core.storage.rocksdb cimport (
     rocksdb_column_family_handle_get_id, rocksdb_writebatch_create_from, rocksdb_writebatch_t,
 )
 from fila_server.core.storage.status cimport STORE_DAMAGED, STORE_OK, STORE_TOO_NEW, store_failed
-from fila_server.core.storage.store cimport batch_free, batch_put, store_get, store_write
+from fila_server.core.storage.store cimport batch_free, batch_new, batch_put, store_get, store_write
+from fila_server.core.structures.atomics cimport atomic_store
 from fila_server.core.structures.buffer cimport put_bytes
 
 cdef enum:
     APPLIED_VERSION = 1
+    BARRIERS_UNSAID_MAX = 4096
     BATCH_HEAD_BYTES = 12           # RocksDB's: a number and a count
 
 cdef const char* APPLIED = "applied"
@@ -35,6 +37,8 @@ cdef bint record_apply(Applying* applying, Taken taken, const Record* record) no
     cdef bint done = True
     if taken == TAKEN_PASS:
         return _write(applying, <const char*> record.body, record.body_bytes)
+    if taken == TAKEN_BARRIER:
+        return _say(applying)
     if taken == TAKEN_TERM or record.part == 0:
         applying.parts.length = 0
     if taken == TAKEN_PART or taken == TAKEN_LAST_PART:
@@ -46,23 +50,34 @@ cdef bint record_apply(Applying* applying, Taken taken, const Record* record) no
 
 
 cdef bint _write(Applying* applying, const char* bytes, size_t length) noexcept nogil:
-    cdef Reading* reading = applying.reading
-    cdef rocksdb_writebatch_t* batch
-    cdef Applied applied
-    cdef int status
     if length < BATCH_HEAD_BYTES:
         store_failed(applying.error, STORE_DAMAGED, "a pass of the log is too short to be one%s", "")
         return False
+    return _put(applying, rocksdb_writebatch_create_from(bytes, length))
+
+
+cdef bint _say(Applying* applying) noexcept nogil:
+    if applying.reading.position < <int64_t> applying.end + BARRIERS_UNSAID_MAX:
+        return True
+    return _put(applying, batch_new())
+
+
+cdef bint _put(Applying* applying, rocksdb_writebatch_t* batch) noexcept nogil:
+    """The batch, and where in the log it was."""
+    cdef Reading* reading = applying.reading
+    cdef Applied applied
+    cdef int status
     memset(&applied, 0, sizeof(Applied))
     applied.version, applied.incarnation = APPLIED_VERSION, reading.incarnation
     memcpy(applied.cluster, reading.cluster, 16)
     applied.position, applied.mark, applied.term = reading.position, reading.mark, reading.term
     applied.seq, applied.chain, applied.wall_ms = reading.seq, reading.chain, reading.wall_ms
     applied.node, applied.begun_ms, applied.short_terms = reading.node, reading.begun_ms, reading.short_terms
-    batch = rocksdb_writebatch_create_from(bytes, length)
     batch_put(applying.store, batch, META, APPLIED, 7, <const char*> &applied, sizeof(Applied))
     status = store_write(applying.store, batch, applying.error)
     batch_free(batch)
+    if status == STORE_OK:
+        atomic_store(&applying.end, <uint64_t> (reading.position + 1))
     return status == STORE_OK
 
 
@@ -87,6 +102,7 @@ cdef int applied_read(Applying* applying) noexcept nogil:
     reading.position, reading.mark, reading.term = applied.position, applied.mark, applied.term
     reading.seq, reading.chain, reading.wall_ms = applied.seq, applied.chain, applied.wall_ms
     reading.node, reading.begun_ms, reading.short_terms = applied.node, applied.begun_ms, applied.short_terms
+    applying.end = <uint64_t> (applied.position + 1)
     return STORE_OK
 
 

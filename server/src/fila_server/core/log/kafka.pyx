@@ -297,7 +297,11 @@ cdef LogStatus _truncated(Kafka* kafka, void* event, LogError* error) noexcept n
     err = kafka.lib.event_error(event)
     if err == 0:
         err = kafka.lib.deleted_offsets(kafka.lib.event_deleted(event)).elements[0].err
-    return LOG_OK if err == 0 else _said(kafka, "the log was not truncated", err, error)
+    if err == 0:
+        return LOG_OK
+    # What the library told of its brokers belongs to the thread that reads.
+    snprintf(error.text, sizeof(error.text), "the log was not truncated: %s", kafka.lib.err2str(err))
+    return LOG_FAILED
 
 
 # ---- for tests and offline tools, never on the message path
@@ -421,6 +425,18 @@ cdef class KafkaLog(LogEnd):
             for i in range(out.count)
         ]
         return found, out.start, out.end
+
+    def ends(self, int32_t wait_ms=1_000):
+        """Offsets of the first record there is, and of the next that comes. A read goes on where it was."""
+        cdef Kafka* kafka = &self.kafka
+        cdef int64_t start = -1, end = -1
+        cdef int err
+        with nogil:
+            err = kafka.lib.query_watermark_offsets(
+                kafka.consumer, kafka.topic_name, PARTITION, &start, &end, wait_ms)
+        if err != 0:
+            raise LogRefused(kafka.lib.err2str(err).decode(errors="replace"))
+        return start, end
 
     def truncate(self, int64_t below):
         cdef LogError error

@@ -6,8 +6,9 @@
     read        records from an offset on, none or at most `room`, after `wait_ms` at most; where the log ends
     truncate    forget what is below an offset
 
-None raises or needs the GIL. append, reports and read may each be called by a thread of its own. What is not
-LOG_OK leaves a sentence in the caller's LogError. Records that were read stand until the next read.
+None raises or needs the GIL. append, reports, read and truncate may each be called by a thread of its own.
+What is not LOG_OK leaves a sentence in the caller's LogError. Records that were read stand until the next
+read.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t

@@ -97,7 +97,9 @@ cdef LogStatus _read(
     if model.is_stalled:
         return LOG_OK
     out.start, out.end = model.start, end.seen
-    for at in range(max(first, model.start), end.seen):
+    if first < model.start:             # as brokers have it: only where the log begins is told
+        return LOG_OK
+    for at in range(first, end.seen):
         if out.count == out.room:
             break
         out.records[out.count] = LogRecord(at, model.records[at].content, model.records[at].length)

@@ -58,6 +58,8 @@ cdef struct Group "fila_group":
     Applying applying
     uint64_t state                  # a GroupState
     uint64_t node, nonce            # of its last bid
+    uint64_t synced                 # the log up to here is in the store, and on the disk; any thread reads it
+    uint64_t read_bytes             # of all records that were taken or confirmed
     uint64_t answers                # of the log to reads: records, or where it ends
     bint     is_end                 # the last of them had nothing more
     bint     has_looked             # at its last record, whether it is still what it was
@@ -87,6 +89,8 @@ cdef bint group_bid(Group* group, Record* record) noexcept nogil
 cdef bint group_append(Core* core) noexcept nogil
 # Nothing was appended for a while: others see by this that the owner lives.
 cdef void group_beat(Core* core) noexcept nogil
+# Syncs the store. Any thread, one at a time.
+cdef int group_sync(Group* group, StoreError* error) noexcept nogil
 # Any thread: whether what a read of the store shows is still the newest that was answered. 0: no group.
 cdef uint64_t group_look(Core* core) noexcept nogil
 cdef Look group_looked(Group* group, uint64_t look) noexcept nogil

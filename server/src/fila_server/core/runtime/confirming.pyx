@@ -22,6 +22,8 @@ from fila_server.core.state.open_core cimport LOOK_FAILS, LOOK_STANDS, LOOK_WAIT
 from fila_server.core.storage.rocksdb cimport (
     rocksdb_writebatch_count, rocksdb_writebatch_data, rocksdb_writebatch_t,
 )
+from fila_server.core.storage.status cimport STORE_OK
+from fila_server.core.storage.store cimport store_sync
 from fila_server.core.structures.atomics cimport atomic_add, atomic_load, atomic_store
 from fila_server.core.structures.buffer cimport buffer_free, must_malloc, put_bytes
 from fila_server.core.threads.locks cimport (
@@ -101,9 +103,12 @@ cdef uint32_t group_follow(Group* group, int32_t wait_ms) noexcept nogil:
             if not log_stands(reading, read.records[i].content, read.records[i].length):
                 _ends(group, GROUP_HALTS)
         else:
+            group.read_bytes += read.records[i].length
             _follow(group, &read.records[i])
             taken += 1
         group.has_looked = True
+    if read.end >= 0 and read.start == reading.position + 1:
+        group.has_looked = True             # what it was to look at is truncated
     if read.count > 0 or read.end >= 0:
         group.is_end = read.end >= 0 and reading.position + 1 >= read.end
     return taken
@@ -387,6 +392,7 @@ cdef bint _confirmed(Core* core, Group* group) noexcept nogil:
     group.count -= 1
     group.given -= 1
     group.bytes -= sent.length
+    group.read_bytes += sent.length
     pthread_mutex_unlock(&group.lock)
     free(sent.content)
     group.confirmed += 1
@@ -394,6 +400,16 @@ cdef bint _confirmed(Core* core, Group* group) noexcept nogil:
     if sent.epoch:
         atomic_store(&core.shared.durable, sent.epoch)
     return True
+
+
+# --- the disk --------------------------------------------------------------------------------
+
+cdef int group_sync(Group* group, StoreError* error) noexcept nogil:
+    cdef uint64_t end = atomic_load(&group.applying.end)
+    cdef int status = store_sync(group.applying.store, error)
+    if status == STORE_OK:
+        atomic_store(&group.synced, end)
+    return status
 
 
 # --- looks (any thread) ------------------------------------------------------------------------

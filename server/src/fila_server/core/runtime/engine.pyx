@@ -303,6 +303,8 @@ cdef class CoreEngine(OpenCore):
         with self.readers_changed:
             while self.readers:             # each is at most one piece long
                 self.readers_changed.wait()
+        if self.copy is not None:
+            self.copy.ends()
         if history != NULL:
             history.quiet = history.inputs_over = True
             block_end(history)
@@ -399,8 +401,7 @@ cdef class CoreEngine(OpenCore):
     # --- the owner's side -----------------------------------------------------------------
 
     def run_pass(self, int64_t mono_ns, int64_t wall_ns):
-        """One pass; returns when the next is wanted (monotonic ns), or
-        None when only a command can want one."""
+        """One pass; when the next is wanted (monotonic ns), or None when only a command can want one."""
         cdef int64_t next_ns
         with nogil:
             next_ns = run_pass(self.core, mono_ns, wall_ns // 1000000)
@@ -421,8 +422,7 @@ cdef class CoreEngine(OpenCore):
         return served
 
     def watch(self):
-        """Look at the disk and the directory, as a thread does ten times a
-        second; why the server has to stop, or None."""
+        """Look at the disk, as a thread does ten times a second; why the server has to stop, or None."""
         cdef Core* core = self.core
         with nogil:
             watch_look(core.shared.watch)

@@ -15,7 +15,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from fila_server import errors
 from fila_server.core.runtime.commit cimport commit_pass, sync_took
-from fila_server.core.runtime.confirming cimport GROUP_OWNS, Group, group_confirm
+from fila_server.core.runtime.confirming cimport GROUP_OWNS, Group, group_confirm, group_sync
 from fila_server.core.runtime.engine cimport CoreEngine
 from fila_server.core.runtime.passes cimport run_pass
 from fila_server.core.runtime.store_copy cimport StoreCopy
@@ -24,7 +24,6 @@ from fila_server.core.storage.reclaim cimport upkeep_start, upkeep_stop
 from fila_server.core.storage.status cimport (
     STORE_FAILED, STORE_GONE, STORE_OK, StoreError, StoreFailure, failure_is_reported, failure_report,
 )
-from fila_server.core.storage.store cimport store_sync
 from fila_server.core.storage.watch cimport Watch, watch_start, watch_stop
 from fila_server.core.structures.atomics cimport atomic_load, flag_store
 from fila_server.core.threads.mailbox cimport mailbox_poke, mailbox_sleep
@@ -200,7 +199,7 @@ cdef class Engine(CoreEngine):
                 waited_ns += SYNC_LOOK_NS
                 if waited_ns >= COMMIT_PARK_NS:
                     waited_ns = 0
-                    if store_sync(self.core.store, &error) == STORE_FAILED:
+                    if group_sync(self.core.shared.group, &error) == STORE_FAILED:
                         failure_report(self.core.shared.failure, &error)
 
     def _read(self):

@@ -13,3 +13,7 @@ cdef class StoreCopy:
     cdef bytes cluster
     cdef str name
     cdef bint is_open               # an engine that takes it over closes it
+    cdef bint has_store             # whoever closes it
+    cdef int checkpoints            # that are being made
+    cdef object made                # a Condition: one of them is
+    cdef ends(self)

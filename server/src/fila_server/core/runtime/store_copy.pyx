@@ -10,26 +10,30 @@ A term that is over (RESIGNS, HALTS) serves nobody: the process begins again wit
 directory.
 """
 
+import os
+import threading
+
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server import errors
 from fila_server.core.formats.applying cimport applied_read, families_agree
-from fila_server.core.log.reading cimport log_short_terms, reading_why
+from fila_server.core.log.reading cimport HALT_BEGINS_LATER, HALT_GAP, log_short_terms, reading_why
 from fila_server.core.log.record cimport Record, takeover_says
 from fila_server.core.runtime.confirming cimport (
     GROUP_BIDS, GROUP_FOLLOWS, GROUP_HALTS, GROUP_OWNS, GROUP_RESIGNS, Group, group_bid, group_follow,
-    group_free, group_init,
+    group_free, group_init, group_sync,
 )
 from fila_server.core.runtime.settings cimport store_configure
+from fila_server.core.storage.database cimport store_checkpoint
 from fila_server.core.storage.families cimport Store, StoreOptions
 from fila_server.core.storage.opening cimport COPY_FORMAT, store_close, store_open
 from fila_server.core.storage.rocksdb cimport rocksdb_writeoptions_set_no_slowdown
 from fila_server.core.storage.status cimport (
     STORE_DAMAGED, STORE_IN_USE, STORE_NOT_FOUND, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, StoreError,
 )
-from fila_server.core.storage.store cimport store_sync
+from fila_server.core.structures.atomics cimport atomic_load
 from fila_server.core.structures.buffer cimport must_malloc
 
 _STORE_ERRORS = {
@@ -38,8 +42,10 @@ _STORE_ERRORS = {
     STORE_TOO_NEW: errors.FormatTooNew,
     STORE_DAMAGED: errors.StoreDamaged,
 }
+FORMAT = COPY_FORMAT                    # the newest of a data directory that this server reads
 FOLLOWS, BIDS, OWNS = GROUP_FOLLOWS, GROUP_BIDS, GROUP_OWNS
 RESIGNS, HALTS = GROUP_RESIGNS, GROUP_HALTS
+BEGINS_LATER, GAP = HALT_BEGINS_LATER, HALT_GAP
 
 
 cdef object store_error(int status, str text, str data_dir):
@@ -62,7 +68,7 @@ cdef class StoreCopy:
     def __cinit__(self):
         cdef Within* held = <Within*> must_malloc(sizeof(Within))
         memset(held, 0, sizeof(Within))
-        self.store, self.group = &held.store, &held.group
+        self.store, self.group, self.made = &held.store, &held.group, threading.Condition()
         group_init(self.group, self.store, &held.error, NULL, 0)
 
     def __init__(
@@ -81,6 +87,7 @@ cdef class StoreCopy:
         if status != STORE_OK:
             raise store_error(status, error.text.decode("utf-8", "replace"), data_dir)
         self.log, self.cluster, self.name, self.is_open = log, cluster, name, True
+        self.has_store = True
         group.log, group.node = log.log, node
         # Who applies may wait for RocksDB: nobody else writes, and what is confirmed cannot be refused.
         rocksdb_writeoptions_set_no_slowdown(store.write_options, 0)
@@ -106,8 +113,36 @@ cdef class StoreCopy:
     def close(self):
         if self.is_open:
             self.is_open = False
+            self.ends()
             with nogil:
                 store_close(self.store)
+
+    cdef ends(self):
+        """Whoever is about to close the store waits until nobody copies it."""
+        self.has_store = False
+        with self.made:
+            while self.checkpoints:
+                self.made.wait()
+
+    def checkpoint(self, str path):
+        """Make the store, as it is at one moment, a directory of its own; `path` must not exist.
+
+        For any thread, also while another one follows, or an engine serves. Raises errors.StoreError.
+        """
+        cdef bytes encoded = os.fsencode(path)
+        cdef const char* at = encoded
+        cdef StoreError error
+        cdef int status
+        if not self.has_store:
+            raise errors.StoreError("the node is about to end")
+        self.checkpoints += 1           # under the GIL, as is the look of who closes at it
+        with nogil:
+            status = store_checkpoint(self.store, at, &error)
+        with self.made:
+            self.checkpoints -= 1
+            self.made.notify_all()
+        if status != STORE_OK:
+            raise errors.StoreError(error.text.decode("utf-8", "replace"))
 
     def follow(self, int32_t wait_ms=0):
         """Take what the log has, at most some dozens of records; how many it took."""
@@ -136,7 +171,7 @@ cdef class StoreCopy:
         cdef StoreError error
         cdef int status
         with nogil:
-            status = store_sync(self.store, &error)
+            status = group_sync(self.group, &error)
         if status != STORE_OK:
             raise errors.StoreError(error.text.decode("utf-8", "replace"))
 
@@ -150,6 +185,30 @@ cdef class StoreCopy:
         """Of the last record that was read."""
         cdef Group* group = self.group
         return group.reading.position
+
+    @property
+    def applied(self):
+        """Of the last record that the store says it has; -1: none."""
+        cdef Group* group = self.group
+        return <int64_t> atomic_load(&group.applying.end) - 1
+
+    @property
+    def synced(self):
+        """Of the last record that the store says it has on its disk; -1: none."""
+        cdef Group* group = self.group
+        return <int64_t> atomic_load(&group.synced) - 1
+
+    @property
+    def read_bytes(self):
+        """Of all records that were taken from the log since the start, or confirmed."""
+        cdef Group* group = self.group
+        return group.read_bytes
+
+    @property
+    def halted(self):
+        """Why it halted, as a number, and at which offset; 0: it did not."""
+        cdef Group* group = self.group
+        return group.reading.halted, group.reading.halted_at
 
     @property
     def term(self):
