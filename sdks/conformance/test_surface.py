@@ -40,6 +40,7 @@ WITHOUT_METHOD = {
     "FilaSink/Stage": "as OpenSink",
     "FilaSink/Publish": "as OpenSink",
     "FilaSink/Drop": "as OpenSink",
+    "FilaAdmin/GetClusterStatus": "operators of a group have `fila cluster status`",
     "FilaSink/ListSinks": "operators of sinks have `fila sink list`",
 }
 """Calls that no SDK has a method for, on purpose."""

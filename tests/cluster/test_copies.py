@@ -19,7 +19,8 @@ from fila_server.cluster.copy_lines import COPY, PIECE_BYTES, File, Offer, Sum
 from fila_server.cluster.directories import SET_ASIDE, Directories
 from fila_server.cluster.fetching import NotTaken
 from fila_server.cluster.giving import GIVING, SLOW_S_MAX, Giver, pause_s
-from fila_server.cluster.peers import Lines, PeerPort, Report, Trust, connected
+from fila_server.cluster.peers import Lines, PeerPort, Trust, connected
+from fila_server.cluster.reports import Report
 from fila_server.cluster.seeding import Seeding, Want
 from fila_server.cluster.sources import Lack
 from fila_server.config.cluster import Cluster, GroupName

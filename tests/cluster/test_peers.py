@@ -12,7 +12,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from fila_server.cluster import peers
-from fila_server.cluster.peers import STRANGERS_MAX, Peer, PeerPort, Report, Trust
+from fila_server.cluster.peers import STRANGERS_MAX, Peer, PeerPort, Trust
+from fila_server.cluster.reports import Report
 from fila_server.cluster.watching import Heard, Missed
 from fila_server.config.cluster import Cluster, GroupName
 from fila_server.config.kinds import Address, AddressOrOff

@@ -31,6 +31,7 @@ TOPICS = (
     "killed",
     "followed",
     "sentinel",
+    "told",
     "looks",
     "ends",
     "stopped",

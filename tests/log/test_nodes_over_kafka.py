@@ -17,7 +17,9 @@ from redis.sentinel import Sentinel
 
 from fila import FilaClient
 from fila.v1 import admin_pb2 as admin
+from fila.v1 import cluster_pb2 as cluster
 from fila.v1 import service_pb2 as service
+from tests.e2e.command_line import CommandLine
 from tests.e2e.conftest import START_S_MAX, launch, wait_until_started
 from tests.ports import KeptPort
 from tests.sdk.conftest import until
@@ -41,6 +43,7 @@ TOPIC = {
     "test_an_owner_that_was_stopped_wakes_as_a_standby": "stopped",
     "test_over_a_takeover_a_producer_and_a_consumer_go_on_and_nothing_is_lost": "followed",
     "test_over_a_takeover_redis_py_goes_on_by_its_sentinel": "sentinel",
+    "test_an_owner_tells_operators_how_each_node_is": "told",
 }
 
 
@@ -57,7 +60,7 @@ def start_node(brokers, tmp_path, request):
     )
     running = []
 
-    def start(number):
+    def start(number, **more):
         running.append(
             launch(
                 tmp_path / f"data-{number}",
@@ -67,6 +70,7 @@ def start_node(brokers, tmp_path, request):
                 FILA_METRICS__LISTEN_ADDR=f"127.0.0.1:{ports[number + 2]}",
                 FILA_SERVER__LISTEN_ADDR=f"127.0.0.1:{ports[number + 4]}",
                 FILA_REDIS__LISTEN_ADDR=f"127.0.0.1:{ports[number + 6]}",
+                **more,
             )
         )
         running[-1].addresses["metrics"] = f"127.0.0.1:{ports[number + 2]}"
@@ -231,3 +235,42 @@ def test_over_a_takeover_redis_py_goes_on_by_its_sentinel(start_node):
     assert message["data"] == b"orders 127.0.0.1 %d 127.0.0.1 %d" % (ports[1], ports[0])
     for each in (client, at_standby, followed):
         each.close()
+
+
+def nodes_told(owner):
+    told = owner.admin.GetClusterStatus(cluster.GetClusterStatusRequest())
+    assert told.group == "orders"
+    return told.nodes
+
+
+def test_an_owner_tells_operators_how_each_node_is(start_node):
+    owner = wait_until_started(start_node(0))
+    owner.admin.CreateQueue(admin.CreateQueueRequest(name="q"))
+    own, other = nodes_told(owner)
+    assert (own.node, own.role, own.in_sync, own.store_format) == ("node-0", cluster.NODE_ROLE_OWNER, True, 3)
+    assert (other.node, other.role) == ("", cluster.NODE_ROLE_GONE)
+
+    standby = start_node(1, FILA_LIMITS__HEADERS_MAX="23")
+    wait_for(standby, "cluster.standby")
+    end = time.monotonic() + START_S_MAX
+    while not (other := nodes_told(owner)[1]).in_sync:
+        assert time.monotonic() < end, other
+        time.sleep(0.02)
+    assert (other.node, other.role, other.lacks) == ("node-1", cluster.NODE_ROLE_STANDBY, "")
+    assert list(other.differing_settings) == ["limits.headers_max"]
+    assert abs(other.clock_offset_ms) < 1000
+    listed = owner.admin.ListQueues(admin.ListQueuesRequest())
+    assert listed.cluster_node_count == 2
+    assert {each.leader_node_id for each in listed.queues} == {own.node_id}
+    stats = owner.admin.GetStats(admin.GetStatsRequest(queue="q"))
+    assert (stats.leader_node_id, stats.replication_count) == (own.node_id, 2)
+    shown = CommandLine(owner.addresses["grpc"]).run("cluster", "status")
+    assert "node-1  standby" in shown.out
+    assert "2 of 2 nodes in sync" in shown.out
+
+    standby.process.send_signal(signal.SIGSTOP)
+    while (other := nodes_told(owner)[1]).role != cluster.NODE_ROLE_GONE:
+        assert time.monotonic() < end, other
+        time.sleep(0.02)
+    assert other.since.ToMilliseconds() > 0
+    assert owner.admin.GetStats(admin.GetStatsRequest(queue="q")).replication_count == 1

@@ -60,6 +60,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "history": ("history", "Tools", "What a broker recorded: status, files, newest decisions, export."),
     "console": ("console", "Tools", "Pages in a browser: who waits, why, and what to do about it."),
     "status": ("status", "Tools", "Which broker this is, and how it is."),
+    "cluster": ("cluster", "Tools", "The nodes of a group: who serves, and how far each one is."),
     "events": ("events", "Tools", "What happened and happens: changes, consumers, dead letters."),
     "sink": ("sink", "Tools", "Sinks: what is staged, and what was published last."),
     "http": ("http", "Tools", "Serve the broker's calls as JSON over HTTP."),

@@ -74,6 +74,7 @@ const (
 	FilaAdmin_PauseSchedule_FullMethodName     = "/fila.v1.FilaAdmin/PauseSchedule"
 	FilaAdmin_GetSchedule_FullMethodName       = "/fila.v1.FilaAdmin/GetSchedule"
 	FilaAdmin_ListSchedules_FullMethodName     = "/fila.v1.FilaAdmin/ListSchedules"
+	FilaAdmin_GetClusterStatus_FullMethodName  = "/fila.v1.FilaAdmin/GetClusterStatus"
 )
 
 // FilaAdminClient is the client API for FilaAdmin service.
@@ -186,6 +187,8 @@ type FilaAdminClient interface {
 	GetSchedule(ctx context.Context, in *GetScheduleRequest, opts ...grpc.CallOption) (*GetScheduleResponse, error)
 	// List schedules with their next five moments.
 	ListSchedules(ctx context.Context, in *ListSchedulesRequest, opts ...grpc.CallOption) (*ListSchedulesResponse, error)
+	// Say how each node of the group is: its role, how far it is behind, what it lacks, and in what it differs.
+	GetClusterStatus(ctx context.Context, in *GetClusterStatusRequest, opts ...grpc.CallOption) (*GetClusterStatusResponse, error)
 }
 
 type filaAdminClient struct {
@@ -742,6 +745,16 @@ func (c *filaAdminClient) ListSchedules(ctx context.Context, in *ListSchedulesRe
 	return out, nil
 }
 
+func (c *filaAdminClient) GetClusterStatus(ctx context.Context, in *GetClusterStatusRequest, opts ...grpc.CallOption) (*GetClusterStatusResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetClusterStatusResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_GetClusterStatus_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FilaAdminServer is the server API for FilaAdmin service.
 // All implementations must embed UnimplementedFilaAdminServer
 // for forward compatibility.
@@ -852,6 +865,8 @@ type FilaAdminServer interface {
 	GetSchedule(context.Context, *GetScheduleRequest) (*GetScheduleResponse, error)
 	// List schedules with their next five moments.
 	ListSchedules(context.Context, *ListSchedulesRequest) (*ListSchedulesResponse, error)
+	// Say how each node of the group is: its role, how far it is behind, what it lacks, and in what it differs.
+	GetClusterStatus(context.Context, *GetClusterStatusRequest) (*GetClusterStatusResponse, error)
 	mustEmbedUnimplementedFilaAdminServer()
 }
 
@@ -1014,6 +1029,9 @@ func (UnimplementedFilaAdminServer) GetSchedule(context.Context, *GetScheduleReq
 }
 func (UnimplementedFilaAdminServer) ListSchedules(context.Context, *ListSchedulesRequest) (*ListSchedulesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSchedules not implemented")
+}
+func (UnimplementedFilaAdminServer) GetClusterStatus(context.Context, *GetClusterStatusRequest) (*GetClusterStatusResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetClusterStatus not implemented")
 }
 func (UnimplementedFilaAdminServer) mustEmbedUnimplementedFilaAdminServer() {}
 func (UnimplementedFilaAdminServer) testEmbeddedByValue()                   {}
@@ -1926,6 +1944,24 @@ func _FilaAdmin_ListSchedules_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaAdmin_GetClusterStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetClusterStatusRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).GetClusterStatus(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_GetClusterStatus_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).GetClusterStatus(ctx, req.(*GetClusterStatusRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FilaAdmin_ServiceDesc is the grpc.ServiceDesc for FilaAdmin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -2120,6 +2156,10 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListSchedules",
 			Handler:    _FilaAdmin_ListSchedules_Handler,
+		},
+		{
+			MethodName: "GetClusterStatus",
+			Handler:    _FilaAdmin_GetClusterStatus_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

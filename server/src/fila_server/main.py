@@ -247,6 +247,7 @@ def run(settings: Config) -> None:
         engine: Engine = node.open_engine() if node else open_engine(settings)
     import uvloop
 
+    from fila_server.edge.server import OfGroup
     from fila_server.serving import serve
 
     recorder = _record(engine, settings, signer)
@@ -256,7 +257,7 @@ def run(settings: Config) -> None:
         on_signal=lambda: _leave_in_time(node),
         descriptors=Descriptors(limit),
         loading=loading,
-        group=node.group if node else None,
+        group=OfGroup(node.group, node.status) if node else None,
     )
     uvloop.run(served)
     if recorder is not None and not recorder.finish(HISTORY_ENDS_S):

@@ -37,7 +37,7 @@ from fila_server.config.schema import Config
 from fila_server.core.protocol import commands
 from fila_server.descriptors import Descriptors
 from fila_server.edge.redis.port import RedisPort
-from fila_server.edge.server import EdgeServer
+from fila_server.edge.server import EdgeServer, OfGroup
 from fila_server.events import emit
 from fila_server.hooks.stage import HookStage
 from fila_server.operations.observing import observe
@@ -51,7 +51,6 @@ from fila_server.version import commit, version
 
 if TYPE_CHECKING:
     from fila_server.core.runtime.scheduler_thread import Engine as CompiledEngine
-    from fila_server.edge.redis.sentinel import Group
     from fila_server.telemetry.probes import LoadingPage
 
 log = structlog.get_logger("fila_server.serving")
@@ -67,10 +66,10 @@ async def serve(
     on_signal: Callable[[], object] = lambda: None,
     descriptors: Descriptors | None = None,
     loading: LoadingPage | None = None,
-    group: Callable[[], Group] | None = None,
+    group: OfGroup | None = None,
 ) -> None:
     """Bind every port, answer on all of them, and drain when told to stop; `on_signal` is called first then.
-    `loading` holds the metrics port and answers probes there until then. `group` is what a node knows of its group."""
+    `loading` holds the metrics port and answers probes there until then. A node tells of its `group`."""
     descriptors = descriptors or Descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     stopping = asyncio.Event()
     _listen_for_signals(stopping)
@@ -83,7 +82,7 @@ async def serve(
     admission = new_admission(broker, engine.rights, settings)
     quotas = Quotas(broker.call, engine.rights, admission.directory, time.monotonic)
     edge = EdgeServer(
-        cast("CompiledEngine", engine), broker, settings, admission, tls, descriptors.first_kept
+        cast("CompiledEngine", engine), broker, settings, admission, tls, descriptors.first_kept, group
     )
     hooks = await start_with_hooks(broker, settings)
     try:
@@ -94,9 +93,7 @@ async def serve(
         await broker.stop()
         raise
     telemetry = _telemetry(broker, hooks, quotas, edge, Path(settings.server.data_dir))
-    redis, metrics_port = await _listen(
-        edge, telemetry, broker, settings, descriptors, admission, loading, group
-    )
+    redis, metrics_port = await _listen(edge, telemetry, broker, settings, descriptors, admission, loading)
     if settings.auth.enabled:  # without keys nobody has rights that could end, nor quotas
         admission.start()
         quotas.start()
@@ -131,7 +128,6 @@ async def _listen(
     descriptors: Descriptors,
     admission: Admission,
     loading: LoadingPage | None,
-    group: Callable[[], Group] | None,
 ) -> tuple[RedisPort | None, int]:
     """Bind every port, then answer on all of them. Returns the Redis port, if there is one, and the metrics page's
     number. Raises errors.PortTaken, with the broker stopped."""
@@ -145,7 +141,7 @@ async def _listen(
             settings.metrics.allowed_hosts.each,
         )
         if settings.redis.enabled:
-            redis = edge.listen_redis(settings.server.data_dir, descriptors.may_be_kept, admission, group)
+            redis = edge.listen_redis(settings.server.data_dir, descriptors.may_be_kept, admission)
     except errors.PortTaken:
         await broker.stop()
         raise

@@ -143,6 +143,7 @@ def _looking(client: Client, queue: str) -> None:
     client.call("ListConsumers", queue=queue)
     assert "keys" in client.call("ListLate", queue=queue, maxKeys=5)
     assert client.call("GetStatus", maxTroubles=3)["diskLevel"] == "DISK_LEVEL_OK"
+    assert not client.call("GetClusterStatus").get("nodes"), "the broker is alone"
     policy = {"fairnessKey": "acme", "weight": 5, "ratePerSecond": 2.5, "comment": "too much"}
     assert "head" in client.call("PreviewKeyPolicy", {"policy": policy}, queue=queue)
     assert client.call("SetKeyPolicy", policy, queue=queue)["ratePerSecond"] == 2.5

@@ -1,7 +1,7 @@
 # Generated from proto/ by `make gen`; do not edit.
 """Every route of `fila http`, as proto/http.yaml says."""
 
-from fila.v1 import admin_pb2, auth_pb2, events_pb2, limit_pb2, operation_pb2, schedule_pb2, service_pb2, sink_pb2, version_pb2, watch_pb2
+from fila.v1 import admin_pb2, auth_pb2, cluster_pb2, events_pb2, limit_pb2, operation_pb2, schedule_pb2, service_pb2, sink_pb2, version_pb2, watch_pb2
 from fila_http.route import Events, Route
 
 ROUTES = (
@@ -540,6 +540,14 @@ ROUTES = (
         call='/fila.v1.FilaAdmin/GetStatus',
         request=events_pb2.GetStatusRequest,
         response=events_pb2.GetStatusResponse,
+    ),
+    Route(
+        name='GetClusterStatus',
+        verb='GET',
+        path='/v1/cluster',
+        call='/fila.v1.FilaAdmin/GetClusterStatus',
+        request=cluster_pb2.GetClusterStatusRequest,
+        response=cluster_pb2.GetClusterStatusResponse,
     ),
     Route(
         name='ListLate',

@@ -24,7 +24,8 @@ from fila_server.cluster import kafka_settings
 from fila_server.cluster.copy_lines import COPY, Offer
 from fila_server.cluster.directories import Directories
 from fila_server.cluster.giving import Giver
-from fila_server.cluster.peers import Peer, PeerPort, Report, Trust
+from fila_server.cluster.peers import Peer, PeerPort, Trust
+from fila_server.cluster.reports import Asked, Report, nodes_of, shared_settings
 from fila_server.cluster.seeding import Seeding, Want
 from fila_server.cluster.sources import Lack
 from fila_server.cluster.standby_ports import StandbyPorts
@@ -46,6 +47,8 @@ from fila_server.core.runtime.store_copy import (
 )
 from fila_server.edge.redis.sentinel import Group, Member
 from fila_server.opening import open_owner
+from fila_server.telemetry.group import HALTED, OWNER, STANDBY, GroupStatus
+from fila_server.version import version
 
 if TYPE_CHECKING:
     from fila_server.core.runtime.scheduler_thread import Engine
@@ -85,6 +88,9 @@ class Node:
         self._why = ""
         self._is_leaving = self._serves = False
         self._copy: StoreCopy | None = None
+        self._role = (STANDBY, _wall_ms())
+        self._takeovers = 0
+        self._shared_settings, self._version = shared_settings(settings), version()
         library, given = kafka_settings.judged(cluster.log.brokers, cluster.log.topic, cluster.kafka)
         client_addr = cluster.advertised_addr or settings.server.listen_addr
         self._client_addr = str(client_addr) if Address(client_addr).port else ""
@@ -158,13 +164,46 @@ class Node:
             str(self._cluster.node),
             copy.position if copy else -1,
             seen.may_bid and not owns,
-            time.time_ns() // 1_000_000,
+            _wall_ms(),
             0 if owns else seen.owner_heard_ms,
             self._client_addr,
             str(self._redis_addr),
             synced=copy.synced if copy else -1,
             gives=not self._offer().refused,
             owns=owns,
+            role=self._role[0],
+            since_ms=self._role[1],
+            lacks=self.lacks(),
+            version=self._version,
+            formats=copy.formats if copy else (0, 0),
+            settings=self._shared_settings,
+        )
+
+    def status(self) -> GroupStatus:
+        """How the group is, as far as this node knows. Any thread may ask."""
+        asked = [
+            Asked(
+                peer.address,
+                peer.report,
+                peer.clock_ms,
+                peer.heard_ms,
+                peer.node is None or self._watch.is_gone(peer.node),
+            )
+            for peer in self._peers
+        ]
+        nodes = nodes_of(str(self._cluster.peer_addr), self.report(), asked)
+        copy = self._copy
+        if copy is None:
+            return GroupStatus(str(self._cluster.name), nodes)
+        return GroupStatus(
+            str(self._cluster.name),
+            nodes,
+            copy.term[0],
+            copy.owner[1],
+            max(_wall_ms() - copy.wall_ms, 0) if copy.wall_ms else 0,
+            copy.waiting,
+            self._takeovers,
+            copy.skipped,
         )
 
     def _offer(self) -> Offer:
@@ -183,8 +222,14 @@ class Node:
         copy.checkpoint(path)
 
     def lacks(self) -> str:
-        """Why this standby could not take over at once; empty: it could."""
+        """Why this node could not take over at once; empty: it could, or serves."""
+        if self._copy is not None and self._copy.state == OWNS:
+            return "" if self._serves else "its store is being opened"
         return self._seeding.why or self._watch.lacks(_now_ms())
+
+    def _becomes(self, role: str) -> None:
+        if role != self._role[0]:
+            self._role = (role, _wall_ms())
 
     def stand_by(self) -> None:
         """Follow until this node owns. A signal ends the process."""
@@ -208,6 +253,7 @@ class Node:
             if time.monotonic() - synced_s >= SYNC_S:
                 synced_s = time.monotonic()
                 self.copy.sync()
+        self._becomes(OWNER)
         self._clients.name_owner("")
         log.info("cluster.owner", node=self._cluster.node, term=self.copy.term[0])
 
@@ -225,6 +271,7 @@ class Node:
         self._copy = self._seeding.run(want, self._peers, tick)
         self._want, self._answers, self._answered_ms = None, 0, _now_ms()
         self._watch.take(_now_ms(), Hindered(""))
+        self._becomes(STANDBY)
 
     def _follow(self) -> None:
         if self.copy.state == HALTS:
@@ -234,16 +281,20 @@ class Node:
                 return
             if self._watch.hindered != self.copy.why:
                 self._watch.take(_now_ms(), Hindered(self.copy.why))
+                self._becomes(HALTED)
                 log.error("cluster.halted", node=self._cluster.node, detail=self.copy.why)
             time.sleep(HALTED_LOOK_S)
             return
+        term, was_synced = self.copy.term, not self.lacks()
         self.copy.follow(FOLLOW_MS)
+        if was_synced and self.copy.term != term:
+            self._takeovers += 1
         answers, is_end = self.copy.answers
         now_ms = _now_ms()
         if answers > self._answers:
             self._answers, self._answered_ms = answers, now_ms
             owner, short_terms = self.copy.owner
-            ahead_ms = self.copy.wall_ms - time.time_ns() // 1_000_000
+            ahead_ms = self.copy.wall_ms - _wall_ms()
             self._watch.take(now_ms, Read(self.copy.position, is_end, owner, short_terms, ahead_ms))
         elif now_ms - self._answered_ms >= LOOK_S * 1000:
             self._answered_ms = now_ms
@@ -289,7 +340,7 @@ class Node:
             if decision.why:
                 tell = log.error if decision.is_alarm else log.info
                 tell("cluster.bids" if decision.bids else "cluster.waits", detail=decision.why)
-        if decision.bids and self.copy.bid(secrets.randbits(64), time.time_ns() // 1_000_000):
+        if decision.bids and self.copy.bid(secrets.randbits(64), _wall_ms()):
             self._watch.take(_now_ms(), Bidden())
 
     def open_engine(self) -> Engine:
@@ -334,6 +385,10 @@ def _now_ms() -> int:
 def _damage(what: str) -> str:
     """What is wrong with a copy; what a broker alone would do about it is no use here."""
     return f"{Lack.DAMAGED.value}: {what.partition(';')[0]}"
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _leave(*_: object) -> NoReturn:

@@ -34,6 +34,7 @@ import structlog
 
 from fila_server import errors
 from fila_server.cluster import starting
+from fila_server.cluster.reports import Report
 from fila_server.cluster.watching import PROBE_MS, Heard, Missed
 from fila_server.config.cluster import Cluster
 from fila_server.config.kinds import Address
@@ -46,26 +47,6 @@ STRANGERS_EVERY_S = 60.0
 STRANGERS_MAX = 64
 """Connections of nobody that is known yet. One more, and one of the origin that has most of them ends, its oldest: so
 those that only hold their places, or take new ones at once, keep no node out that comes from elsewhere."""
-
-
-class Report(msgspec.Struct):
-    """How a node is, as it tells another one."""
-
-    node: int
-    name: str
-    position: int
-    may_bid: bool
-    wall_ms: int
-    owner_heard_ms: int | None = None
-    client_addr: str = ""
-    """Where clients reach it; a node of an earlier version says neither this nor what follows."""
-    redis_addr: str = ""
-    """Where Redis clients do; empty where they cannot, or none could be told."""
-    synced: int = -1
-    """Of the last record that is on its disk for certain."""
-    gives: bool = False
-    """It has a copy that another node may take."""
-    owns: bool = False
 
 
 class Greeting(msgspec.Struct):
@@ -310,7 +291,8 @@ class Peer:
         self.node: int | None = None
         """Its number, once it has answered."""
         self.report: Report | None = None
-        """What it said last."""
+        """What it said last; by the wall clock when, and its clock then, as watching.Heard has it."""
+        self.heard_ms = self.clock_ms = 0
         self.is_asked = self.answers = False
         """It has been asked once; it answered, when it was asked last."""
         threading.Thread(target=self._ask_on, name="fila-peer", daemon=True).start()
@@ -353,11 +335,11 @@ class Peer:
             self.answers = False
             return None
         took_ms = time.time_ns() // 1_000_000 - sent_ms
-        self.report, self.answers = report, True
         owner_heard_ms = None if report.owner_heard_ms is None else report.owner_heard_ms + took_ms
-        clock_ms = sent_ms + took_ms // 2 - report.wall_ms
+        self.clock_ms = sent_ms + took_ms // 2 - report.wall_ms
+        self.report, self.answers, self.heard_ms = report, True, sent_ms + took_ms
         return Heard(
-            report.node, report.position, report.may_bid, clock_ms, owner_heard_ms, synced=report.synced
+            report.node, report.position, report.may_bid, self.clock_ms, owner_heard_ms, synced=report.synced
         )
 
 

@@ -20,7 +20,8 @@ from fila_server.cluster import fetching
 from fila_server.cluster.copy_lines import COPY, Offer
 from fila_server.cluster.directories import Directories
 from fila_server.cluster.fetching import NotTaken
-from fila_server.cluster.peers import Report, Stranger, Trust, connected
+from fila_server.cluster.peers import Stranger, Trust, connected
+from fila_server.cluster.reports import Report
 from fila_server.cluster.sources import Act, Lack, Search, Seen, Step
 from fila_server.config.cluster import Cluster
 from fila_server.config.kinds import Address

@@ -15,7 +15,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fila.v1 import admin_pb2
 from fila_server.access.admission import Admission
@@ -30,10 +30,18 @@ from fila_server.edge.redis.sentinel import Group
 from fila_server.errors import ConfigInvalid, PortTaken, StartError
 from fila_server.services.handlers import Services, received_bytes_max
 from fila_server.services.identity import Identity
+from fila_server.telemetry.group import GroupReader
 from fila_server.telemetry.series import EdgeReading
 
 if TYPE_CHECKING:
     from fila_server.core.runtime.engine import CoreEngine
+
+
+class OfGroup(NamedTuple):
+    """What a node knows of its group: for Redis clients, and for operators."""
+
+    redis: Callable[[], Group]
+    status: GroupReader
 
 
 class EdgeServer:
@@ -48,8 +56,10 @@ class EdgeServer:
         admission: Admission,
         tls: Tls,
         first_kept: int,
+        group: OfGroup | None = None,
     ) -> None:
-        """Descriptors from `first_kept` on are no connection's, whichever port it comes to."""
+        """Descriptors from `first_kept` on are no connection's, whichever port it comes to. `group` is
+        what a node knows of its group."""
         try:
             from fila_server.edge.io.edge import NativeEdge
 
@@ -71,7 +81,8 @@ class EdgeServer:
             self._encrypt(tls, tls.files)
             tls.at_change(partial(self._encrypt, tls))
         identity = Identity(admission, encrypted=tls.is_on, certificates=tls.asks_for_certificates)
-        self._services = Services(broker, config, identity)
+        self._services = Services(broker, config, identity, group.status if group else None)
+        self._group = group
         self.troubles, self.schedules = self._services.troubles, self._services.schedules
         self._calls = PythonCalls(
             self._edge,
@@ -94,11 +105,7 @@ class EdgeServer:
         self.port = self._listeners[0].getsockname()[1]
 
     def listen_redis(
-        self,
-        data_dir: str,
-        may_be_kept: Callable[[int], bool],
-        admission: Admission,
-        group: Callable[[], Group] | None,
+        self, data_dir: str, may_be_kept: Callable[[int], bool], admission: Admission
     ) -> RedisPort:
         """Hold the Redis port, whose clients the threads serve once they run. Raises PortTaken."""
         config = self._config
@@ -110,7 +117,7 @@ class EdgeServer:
             data_dir,
             may_be_kept,
             admission,
-            group=group,
+            group=self._group.redis if self._group else None,
         )
         port.listen()
         self._calls.redis = port.take

@@ -31,6 +31,7 @@ _READS = frozenset(
         "ListQueues",
         "ListChannels",
         "ListLimits",
+        "GetClusterStatus",
     )
 )
 _HIDDEN_FIELDS = frozenset(("value", "payload", "on_enqueue_script", "on_failure_script"))

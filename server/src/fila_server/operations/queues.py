@@ -29,6 +29,7 @@ from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.packed import KeyLimits
 from fila_server.operations import changes, pauses, rules, versions
 from fila_server.operations.audit import carry_out
+from fila_server.operations.cluster import ClusterCalls
 from fila_server.operations.dry_run import LAST_DEFAULT, DryRun
 from fila_server.operations.keys import find_keys, key_policies
 from fila_server.operations.preview import Previewing
@@ -42,8 +43,15 @@ class Queues:
     """The calls that are more than one command with its check."""
 
     def __init__(
-        self, broker: Broker, limits: Limits, check: AdminRules, durability: str, admission: Admission
+        self,
+        broker: Broker,
+        limits: Limits,
+        check: AdminRules,
+        durability: str,
+        admission: Admission,
+        cluster: ClusterCalls | None = None,
     ) -> None:
+        self._cluster = cluster or ClusterCalls(None)
         self._admission = admission
         self._broker = broker
         self._limits = limits
@@ -176,7 +184,8 @@ class Queues:
 
     async def list_queues(self, request: pb.ListQueuesRequest, caller: Caller) -> bytes:
         self._check.list_queues(request)
-        listed = pb.ListQueuesResponse(cluster_node_count=1, tenant=caller.tenant)
+        nodes, owner, _ = self._cluster.counts
+        listed = pb.ListQueuesResponse(cluster_node_count=nodes, tenant=caller.tenant)
         names = self._names_asked_for(request, caller)
         listed.matched = len(names)
         if request.page_token:
@@ -189,6 +198,7 @@ class Queues:
             return listed.SerializeToString()
         listed.queues.extend(await self._listed(names))
         for queue in listed.queues:
+            queue.leader_node_id = owner
             queue.breaker_state = worst_breaker(self._broker.hooks.status(queue.name))
         return listed.SerializeToString()
 
@@ -244,6 +254,10 @@ class Queues:
         async with self._looks:
             call = self._statistics.of(request)
             reply = await (on_channel(self._admission, caller, request, call) if request.channel else call)
+        _, owner, copies = self._cluster.counts
+        if owner:
+            of_group = pb.GetStatsResponse(leader_node_id=owner, replication_count=copies)
+            reply += of_group.SerializeToString()  # behind the others, fields join them
         if not self._admission.sees_all_channels(caller, request.queue):
             reply = self._without_hidden(reply, request.queue, caller)
         scripts = self._broker.hooks.status(request.queue)

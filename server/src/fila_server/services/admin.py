@@ -19,7 +19,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from fila.v1 import admin_pb2 as pb
-from fila.v1 import events_pb2, limit_pb2, operation_pb2, schedule_pb2, version_pb2, watch_pb2
+from fila.v1 import cluster_pb2, events_pb2, limit_pb2, operation_pb2, schedule_pb2, version_pb2, watch_pb2
 from fila_server.access.admission import Admission, Caller
 from fila_server.access.rights import ADMIN, CONSUME, MANAGE
 from fila_server.access.table import KEYS, RPCS, Need
@@ -32,6 +32,7 @@ from fila_server.core.protocol import commands
 from fila_server.errors import ChannelNotFound, FilaServerError, Overloaded
 from fila_server.operations import changes
 from fila_server.operations.audit import carry_out
+from fila_server.operations.cluster import ClusterCalls
 from fila_server.operations.dead_letter_calls import DeadLetterCalls
 from fila_server.operations.explain import Explaining
 from fila_server.operations.limits import LimitCalls
@@ -84,12 +85,13 @@ def handlers(
     troubles: Troubles,
     schedules: Schedules,
     history: History,
+    cluster: ClusterCalls,
 ) -> grpc.GenericRpcHandler:
     """Every method of the service, registered on raw bytes."""
     check = AdminRules(limits)
     bounds = RequestBounds(limits)
     admission = identity.admission
-    queues = Queues(broker, limits, check, durability, admission)
+    queues = Queues(broker, limits, check, durability, admission, cluster)
     dead_letters = DeadLetterCalls(broker, limits, check, admission)
     answers = _of_queues(queues) | _of_dead_letters(queues, dead_letters) | _of_schedules(schedules)
     status = Status(broker, data_dir, troubles)
@@ -97,6 +99,7 @@ def handlers(
     answers["SetLimit"] = (limit_pb2.SetLimitRequest, limit_calls.set)
     answers["ListLimits"] = (limit_pb2.ListLimitsRequest, limit_calls.list)
     answers |= _views(admission, Explaining(broker, check, Past(history)), WaitingLongest(broker), status)
+    answers["GetClusterStatus"] = (cluster_pb2.GetClusterStatusRequest, _of_cluster(cluster))
     answers["GetSeries"] = (watch_pb2.GetSeriesRequest, SeriesCalls(broker, admission, check, recent).series)
     calls = {
         method: _plain(method, broker, admission, kind, request_type, row_check)
@@ -219,6 +222,13 @@ def _views(
         "ListLate": (events_pb2.ListLateRequest, listed),
         "GetStatus": (events_pb2.GetStatusRequest, status_of),
     }
+
+
+def _of_cluster(cluster: ClusterCalls) -> Answer:
+    async def status(_request: Any, _caller: Caller) -> bytes:
+        return cluster.status()
+
+    return status
 
 
 def _add_streams(

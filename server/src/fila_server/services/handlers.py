@@ -23,6 +23,7 @@ from fila.v1 import admin_pb2, auth_pb2, service_pb2, sink_pb2
 from fila_server.broker.calls import Broker
 from fila_server.config.kinds import MIB
 from fila_server.config.schema import Config
+from fila_server.operations.cluster import ClusterCalls
 from fila_server.operations.forgetting import Forgetting, keep_forgetting
 from fila_server.operations.hour_file import HourFile
 from fila_server.operations.keyring import Keyring
@@ -32,6 +33,7 @@ from fila_server.operations.troubles import Troubles
 from fila_server.services import admin, auth, sinks
 from fila_server.services.identity import Identity
 from fila_server.services.keyed_reflection import KeyedReflection
+from fila_server.telemetry.group import GroupReader
 
 SERVICES = (
     service_pb2.DESCRIPTOR.services_by_name["FilaService"].full_name,
@@ -52,7 +54,10 @@ RECEIVED_BYTES_MIN = 65 * MIB
 class Services:
     """Their handlers, and how healthy the server says it is."""
 
-    def __init__(self, broker: Broker, config: Config, identity: Identity) -> None:
+    def __init__(
+        self, broker: Broker, config: Config, identity: Identity, group: GroupReader | None = None
+    ) -> None:
+        """`group` is what a node knows of its group; None: this broker is alone."""
         self._health = health.aio.HealthServicer()
         self._broker = broker
         self._recent_series = RecentSeries()
@@ -73,6 +78,7 @@ class Services:
                 self.troubles,
                 self.schedules,
                 config.history,
+                ClusterCalls(group),
             ),
             auth.handlers(broker, config, identity, keyring, self._forgetting),
             sinks.handlers(broker, config, identity),

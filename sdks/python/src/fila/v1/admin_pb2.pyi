@@ -1,4 +1,5 @@
 # Generated from proto/ by `make gen`; do not edit.
+from fila.v1 import cluster_pb2 as _cluster_pb2
 from fila.v1 import events_pb2 as _events_pb2
 from fila.v1 import limit_pb2 as _limit_pb2
 from fila.v1 import messages_pb2 as _messages_pb2

@@ -4,6 +4,7 @@
 import grpc
 
 from fila.v1 import admin_pb2 as fila_dot_v1_dot_admin__pb2
+from fila.v1 import cluster_pb2 as fila_dot_v1_dot_cluster__pb2
 from fila.v1 import events_pb2 as fila_dot_v1_dot_events__pb2
 from fila.v1 import limit_pb2 as fila_dot_v1_dot_limit__pb2
 from fila.v1 import operation_pb2 as fila_dot_v1_dot_operation__pb2
@@ -277,6 +278,11 @@ class FilaAdminStub(object):
                 '/fila.v1.FilaAdmin/ListSchedules',
                 request_serializer=fila_dot_v1_dot_schedule__pb2.ListSchedulesRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_schedule__pb2.ListSchedulesResponse.FromString,
+                )
+        self.GetClusterStatus = channel.unary_unary(
+                '/fila.v1.FilaAdmin/GetClusterStatus',
+                request_serializer=fila_dot_v1_dot_cluster__pb2.GetClusterStatusRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_cluster__pb2.GetClusterStatusResponse.FromString,
                 )
 
 
@@ -643,6 +649,13 @@ class FilaAdminServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetClusterStatus(self, request, context):
+        """Say how each node of the group is: its role, how far it is behind, what it lacks, and in what it differs.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FilaAdminServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -900,6 +913,11 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.ListSchedules,
                     request_deserializer=fila_dot_v1_dot_schedule__pb2.ListSchedulesRequest.FromString,
                     response_serializer=fila_dot_v1_dot_schedule__pb2.ListSchedulesResponse.SerializeToString,
+            ),
+            'GetClusterStatus': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetClusterStatus,
+                    request_deserializer=fila_dot_v1_dot_cluster__pb2.GetClusterStatusRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_cluster__pb2.GetClusterStatusResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1777,5 +1795,22 @@ class FilaAdmin(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/ListSchedules',
             fila_dot_v1_dot_schedule__pb2.ListSchedulesRequest.SerializeToString,
             fila_dot_v1_dot_schedule__pb2.ListSchedulesResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def GetClusterStatus(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/GetClusterStatus',
+            fila_dot_v1_dot_cluster__pb2.GetClusterStatusRequest.SerializeToString,
+            fila_dot_v1_dot_cluster__pb2.GetClusterStatusResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

@@ -9,6 +9,7 @@ A channel that is left empty means `default`, except where a field says otherwis
 
 from collections import abc as _abc
 from fila.v1 import admin_pb2 as _admin_pb2
+from fila.v1 import cluster_pb2 as _cluster_pb2
 from fila.v1 import events_pb2 as _events_pb2
 from fila.v1 import limit_pb2 as _limit_pb2
 from fila.v1 import operation_pb2 as _operation_pb2
@@ -149,6 +150,8 @@ class FilaAdminStub:
     """Tell how one schedule stands."""
     ListSchedules: _grpc.UnaryUnaryMultiCallable[_schedule_pb2.ListSchedulesRequest, _schedule_pb2.ListSchedulesResponse]
     """List schedules with their next five moments."""
+    GetClusterStatus: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.GetClusterStatusRequest, _cluster_pb2.GetClusterStatusResponse]
+    """Say how each node of the group is: its role, how far it is behind, what it lacks, and in what it differs."""
 
 @_typing.type_check_only
 class FilaAdminAsyncStub(FilaAdminStub):
@@ -261,6 +264,8 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """Tell how one schedule stands."""
     ListSchedules: _aio.UnaryUnaryMultiCallable[_schedule_pb2.ListSchedulesRequest, _schedule_pb2.ListSchedulesResponse]  # type: ignore[assignment]
     """List schedules with their next five moments."""
+    GetClusterStatus: _aio.UnaryUnaryMultiCallable[_cluster_pb2.GetClusterStatusRequest, _cluster_pb2.GetClusterStatusResponse]  # type: ignore[assignment]
+    """Say how each node of the group is: its role, how far it is behind, what it lacks, and in what it differs."""
 
 class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
     """Make, watch, change and clean up.
@@ -676,5 +681,13 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_pb2.ListSchedulesResponse, _abc.Awaitable[_schedule_pb2.ListSchedulesResponse]]:
         """List schedules with their next five moments."""
+
+    @_abc_1.abstractmethod
+    def GetClusterStatus(
+        self,
+        request: _cluster_pb2.GetClusterStatusRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_cluster_pb2.GetClusterStatusResponse, _abc.Awaitable[_cluster_pb2.GetClusterStatusResponse]]:
+        """Say how each node of the group is: its role, how far it is behind, what it lacks, and in what it differs."""
 
 def add_FilaAdminServicer_to_server(servicer: FilaAdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

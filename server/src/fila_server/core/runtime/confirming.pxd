@@ -71,6 +71,7 @@ cdef struct Group "fila_group":
     uint64_t looks, looked          # asked for; confirmed
     uint64_t looks_sent             # of the scheduler
     int64_t  tried_ns               # of the commit thread: whether the log can be read
+    int64_t  waited_ns              # when the newest was appended that is confirmed, and that others wait for
     Buffer   joined                 # of the scheduler
     int64_t  host_ns, beat_ns       # of this pass; when the last record was appended
     int64_t  stood_ns               # for how long the core's clock stood still

@@ -398,6 +398,7 @@ cdef bint _confirmed(Core* core, Group* group) noexcept nogil:
     group.confirmed += 1
     atomic_store(&group.looked, sent.looks)
     if sent.epoch:
+        group.waited_ns = sent.host_ns
         atomic_store(&core.shared.durable, sent.epoch)
     return True
 

@@ -186,6 +186,7 @@ cdef class Engine(CoreEngine):
                         _give_up(failure.error.status, self.failure())
                 if group_confirm(self.core, CONFIRM_WAIT_MS):
                     mailbox_poke(self.core.mailbox)
+                    sync_took(self.core, fila_now(CLOCK_MONOTONIC) - group.waited_ns)
         if group.state != GROUP_OWNS:
             self.term_over.set()
 

@@ -248,6 +248,18 @@ cdef class StoreCopy:
         return group.count, group.bytes
 
     @property
+    def formats(self):
+        """Of the store, and the newest of the log that is read."""
+        cdef Group* group = self.group
+        return COPY_FORMAT, group.reading.format_max
+
+    @property
+    def skipped(self):
+        """Records that did not count, of those that were read since the start."""
+        cdef Group* group = self.group
+        return group.reading.stale + group.reading.void_bids
+
+    @property
     def why(self):
         """Why the term is over, as a sentence; empty for a takeover of another node."""
         cdef Group* group = self.group

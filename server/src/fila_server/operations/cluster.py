@@ -1,0 +1,67 @@
+"""How the group is: GetClusterStatus, and what other answers say of a group's nodes."""
+
+from __future__ import annotations
+
+from fila.v1 import cluster_pb2 as pb
+from fila_server.telemetry.group import GONE, HALTED, OWNER, STANDBY, GroupReader, NodeStatus
+
+_ROLES = {
+    OWNER: pb.NODE_ROLE_OWNER,
+    STANDBY: pb.NODE_ROLE_STANDBY,
+    HALTED: pb.NODE_ROLE_HALTED,
+    GONE: pb.NODE_ROLE_GONE,
+}
+
+
+class ClusterCalls:
+    """Answers for a node of a group, or for a broker alone."""
+
+    def __init__(self, group: GroupReader | None) -> None:
+        self._group = group
+
+    def status(self) -> bytes:
+        """Every node, the one that answers first."""
+        if self._group is None:
+            return pb.GetClusterStatusResponse().SerializeToString()
+        group = self._group()
+        return pb.GetClusterStatusResponse(
+            group=group.group,
+            nodes=[_node(each) for each in group.nodes],
+            term=group.term,
+            short_terms=group.short_terms,
+            unconfirmed_records=group.unconfirmed[0],
+            unconfirmed_bytes=group.unconfirmed[1],
+            takeovers=group.takeovers,
+            skipped_records=group.skipped,
+        ).SerializeToString()
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Nodes of the group, the number of the one that serves, and how many have all that was answered."""
+        if self._group is None:
+            return 1, 0, 0
+        group = self._group()
+        return len(group.nodes), group.own.number, group.synced
+
+
+def _node(status: NodeStatus) -> pb.ClusterNode:
+    node = pb.ClusterNode(
+        node=status.node,
+        role=_ROLES.get(status.role, pb.NODE_ROLE_UNSPECIFIED),
+        position=status.position,
+        behind_records=status.behind,
+        in_sync=status.is_synced,
+        lacks=status.lacks,
+        version=status.version,
+        store_format=status.store_format,
+        log_format=status.log_format,
+        clock_offset_ms=status.clock_ms,
+        differing_settings=status.differing,
+        client_addr=status.client_addr,
+        redis_addr=status.redis_addr,
+        peer_addr=status.peer_addr,
+        node_id=status.number,
+    )
+    if status.since_ms:
+        node.since.FromMilliseconds(status.since_ms)
+    return node
