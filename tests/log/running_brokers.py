@@ -31,13 +31,14 @@ TOPICS = (
     "killed",
     "followed",
     "sentinel",
-    "told",
+    "asked",
     "looks",
     "ends",
     "stopped",
     "taken",
     "damaged",
     "behind",
+    "short",
 )
 WAIT_MS = 30_000
 """How long a loaded machine may take for an answer that comes in milliseconds."""

@@ -24,6 +24,7 @@ TOPIC = {
     "test_a_new_node_takes_a_copy_where_the_log_has_no_beginning_any_more": "taken",
     "test_a_damaged_copy_is_set_aside_and_replaced_by_itself": "damaged",
     "test_a_standby_that_was_away_for_too_long_takes_a_copy": "behind",
+    "test_an_owner_that_may_not_truncate_says_so_and_goes_on": "short",
 }
 PIECE = random.Random(1).randbytes(900_000)
 PIECES, FEW = 8, 4
@@ -46,13 +47,14 @@ class Nodes:
     def data_dir(self, number):
         return self.folder / f"data-{number}"
 
-    def start(self, number):
+    def start(self, number, **settings):
         server = launch(
             self.data_dir(number),
             self.folder / f"node-{number}-{len(self.running)}.log",
             FILA_CLUSTER__NODE=f"node-{number}",
             FILA_CLUSTER__PEER_ADDR=f"127.0.0.1:{self.ports[number]}",
             FILA_SERVER__LISTEN_ADDR=f"127.0.0.1:{self.ports[number + 2]}",
+            **settings,
         )
         self.running.append(server)
         return server
@@ -134,6 +136,14 @@ def test_a_damaged_copy_is_set_aside_and_replaced_by_itself(nodes):
     assert "the copy is damaged" in again.event("cluster.copy_wanted")["detail"]
     assert again.event("cluster.copy_taken")["set_aside"] is True
     assert (nodes.data_dir(1) / "set-aside" / "rocksdb").is_dir()
+
+    # What RocksDB meets while it writes or compacts is noted, and the copy is not opened again.
+    kill(again)
+    (nodes.data_dir(1) / "salvage").touch()
+    again = nodes.start(1)
+    wait_for(again, "cluster.standby")
+    assert "the store has met damage" in again.event("cluster.copy_wanted")["detail"]
+    assert not (nodes.data_dir(1) / "salvage").exists()
     kill(owner)
     assert numbers(wait_until_started(again)) == list(range(FEW))
 
@@ -161,3 +171,16 @@ def test_a_standby_that_was_away_for_too_long_takes_a_copy(nodes):
     assert "is gone: only a copy has it" in again.event("cluster.copy_wanted")["detail"]
     kill(owner)
     assert numbers(wait_until_started(again)) == list(range(PIECES))
+
+
+def test_an_owner_that_may_not_truncate_says_so_and_goes_on(nodes):
+    """The mock brokers know no DeleteRecords."""
+    settings = {"FILA_CLUSTER__LOG_KEPT_MS": "0", "FILA_CLUSTER__LOG_KEPT_BYTES": "0"}
+    owner = wait_until_started(nodes.start(0, **settings))
+    fill(owner, 1)
+    wait_for(nodes.start(1, **settings), "cluster.standby")
+    wait_for(owner, "cluster.log_not_truncated")
+    told = owner.event("cluster.log_not_truncated")
+    assert "the log was not truncated" in told["detail"]
+    assert told["below"] > 0
+    assert numbers(owner) == [0]

@@ -43,7 +43,7 @@ TOPIC = {
     "test_an_owner_that_was_stopped_wakes_as_a_standby": "stopped",
     "test_over_a_takeover_a_producer_and_a_consumer_go_on_and_nothing_is_lost": "followed",
     "test_over_a_takeover_redis_py_goes_on_by_its_sentinel": "sentinel",
-    "test_an_owner_tells_operators_how_each_node_is": "told",
+    "test_an_owner_tells_operators_how_each_node_is": "asked",
 }
 
 

@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -24,11 +25,13 @@ from fila_server.cluster import kafka_settings
 from fila_server.cluster.copy_lines import COPY, Offer
 from fila_server.cluster.directories import Directories
 from fila_server.cluster.giving import Giver
+from fila_server.cluster.log_keeper import LogKeeper
 from fila_server.cluster.peers import Peer, PeerPort, Trust
 from fila_server.cluster.reports import Asked, Report, nodes_of, shared_settings
 from fila_server.cluster.seeding import Seeding, Want
 from fila_server.cluster.sources import Lack
 from fila_server.cluster.standby_ports import StandbyPorts
+from fila_server.cluster.truncating import Truncation
 from fila_server.cluster.watching import PROBE_MS, Bidden, Heard, Hindered, Missed, Read, Watch
 from fila_server.config.cluster import redis_addr
 from fila_server.config.kinds import Address
@@ -108,6 +111,8 @@ class Node:
         self._seeding = Seeding(
             cluster, trust, group_id(cluster.name), self._directories, spare_bytes, self.log, self._opened
         )
+        truncation = Truncation(cluster.log_kept_ms, cluster.log_kept_bytes)
+        self._keeper = LogKeeper(self._directories.data_dir, self.number, truncation, self.log)
         self._want = self._open()
         giver = Giver(self._directories.data_dir, spare_bytes, self._offer, self._checkpoint)
         self._port = PeerPort(cluster, trust, self.report, {COPY: giver.give})
@@ -223,7 +228,8 @@ class Node:
 
     def lacks(self) -> str:
         """Why this node could not take over at once; empty: it could, or serves."""
-        if self._copy is not None and self._copy.state == OWNS:
+        copy = self._copy
+        if copy is not None and copy.state == OWNS:
             return "" if self._serves else "its store is being opened"
         return self._seeding.why or self._watch.lacks(_now_ms())
 
@@ -237,6 +243,8 @@ class Node:
             signal.signal(number, _leave)
         if self._want is not None:
             self._seed(self._want)
+        else:
+            self._keeper.begin(self.copy)
         grpc, redis = self._clients.ports
         log.info(
             "cluster.standby", node=self._cluster.node, position=self.copy.position, grpc=grpc, redis=redis
@@ -253,6 +261,7 @@ class Node:
             if time.monotonic() - synced_s >= SYNC_S:
                 synced_s = time.monotonic()
                 self.copy.sync()
+                self._keeper.note(_wall_ms(), self.copy)
         self._becomes(OWNER)
         self._clients.name_owner("")
         log.info("cluster.owner", node=self._cluster.node, term=self.copy.term[0])
@@ -269,6 +278,7 @@ class Node:
             self._copy.close()
             self._copy = None
         self._copy = self._seeding.run(want, self._peers, tick)
+        self._keeper.begin(self._copy)
         self._want, self._answers, self._answered_ms = None, 0, _now_ms()
         self._watch.take(_now_ms(), Hindered(""))
         self._becomes(STANDBY)
@@ -363,6 +373,8 @@ class Node:
                 begin_anew(self.copy.why)
 
         threading.Thread(target=wait, name="fila-term", daemon=True).start()
+        keep = partial(self._keeper.keep, self.copy, self._peers, engine.term_over)
+        threading.Thread(target=keep, name="fila-log", daemon=True).start()
         return engine
 
     def leave(self) -> None:

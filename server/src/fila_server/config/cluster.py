@@ -142,6 +142,23 @@ class Cluster(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
             description="A node whose clock is further off from those of most nodes does not ask to serve.",
         ),
     ] = 2000
+    log_kept_ms: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=31_536_000_000,
+            description="For so long the log keeps what two nodes have on their disks. A node that was away for longer "
+            "takes a copy from another one.",
+        ),
+    ] = 3_600_000
+    log_kept_bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1 << 50,
+            description="So much of that the log keeps at least, however old it is.",
+        ),
+    ] = 1 << 30
     kafka: Annotated[
         KafkaSettings,
         Meta(
