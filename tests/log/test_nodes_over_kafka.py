@@ -43,7 +43,7 @@ TOPIC = {
     "test_an_owner_that_was_stopped_wakes_as_a_standby": "stopped",
     "test_over_a_takeover_a_producer_and_a_consumer_go_on_and_nothing_is_lost": "followed",
     "test_over_a_takeover_redis_py_goes_on_by_its_sentinel": "sentinel",
-    "test_an_owner_tells_operators_how_each_node_is": "asked",
+    "test_an_owner_tells_operators_and_each_node_its_metrics_how_the_group_is": "asked",
 }
 
 
@@ -237,14 +237,21 @@ def test_over_a_takeover_redis_py_goes_on_by_its_sentinel(start_node):
         each.close()
 
 
+def metric(address, name):
+    page = urllib.request.urlopen(f"http://{address}/metrics", timeout=START_S_MAX).read().decode()
+    return float(page.partition(f'\n{name}{{fila_cluster="orders"}} ')[2].partition("\n")[0])
+
+
 def nodes_told(owner):
     told = owner.admin.GetClusterStatus(cluster.GetClusterStatusRequest())
     assert told.group == "orders"
     return told.nodes
 
 
-def test_an_owner_tells_operators_how_each_node_is(start_node):
-    owner = wait_until_started(start_node(0))
+def test_an_owner_tells_operators_and_each_node_its_metrics_how_the_group_is(start_node):
+    owner = start_node(0)
+    page = owner.addresses["metrics"]
+    wait_until_started(owner)
     owner.admin.CreateQueue(admin.CreateQueueRequest(name="q"))
     own, other = nodes_told(owner)
     assert (own.node, own.role, own.in_sync, own.store_format) == ("node-0", cluster.NODE_ROLE_OWNER, True, 3)
@@ -267,6 +274,14 @@ def test_an_owner_tells_operators_how_each_node_is(start_node):
     shown = CommandLine(owner.addresses["grpc"]).run("cluster", "status")
     assert "node-1  standby" in shown.out
     assert "2 of 2 nodes in sync" in shown.out
+
+    assert metric(standby.addresses["metrics"], "fila_cluster_role") == 0
+    assert metric(standby.addresses["metrics"], "fila_cluster_in_sync") == 1
+    assert metric(page, "fila_cluster_role") == 1
+    assert metric(page, "fila_cluster_takeovers_total") == 1
+    assert metric(page, "fila_cluster_nodes_in_sync") == 2
+    assert metric(page, "fila_cluster_confirm_duration_seconds_count") > 0
+    assert 0 < metric(page, "fila_cluster_confirm_duration_seconds_sum") < START_S_MAX
 
     standby.process.send_signal(signal.SIGSTOP)
     while (other := nodes_told(owner)[1]).role != cluster.NODE_ROLE_GONE:

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from fila_server.core.protocol import commands
 from fila_server.hooks.counters import HookCounters, HookStatus
+from fila_server.telemetry import catalog
+from fila_server.telemetry.group import OWNER, STANDBY, GroupStatus, NodeStatus
 from fila_server.telemetry.series import (
     EdgeReading,
     HookReading,
@@ -20,6 +22,25 @@ from fila_server.telemetry.series import (
 )
 from fila_server.telemetry.snapshot import Snapshot, decode
 from tests.core.driven_engine import DrivenEngine, Refused
+
+GROUP = GroupStatus(
+    "orders",
+    (
+        NodeStatus("10.0.0.1:5556", "a", role=OWNER),
+        NodeStatus("10.0.0.2:5556", "b", role=STANDBY, clock_ms=5),
+    ),
+    unconfirmed=(1, 300),
+)
+
+
+def metrics_of(group: GroupStatus | None) -> list[catalog.Metric]:
+    """What a broker has to say that is a node of the group, or alone."""
+    return [
+        metric
+        for metric in catalog.METRICS
+        if (metric is not catalog.SYNC if group else catalog.GROUP not in metric.attributes)
+    ]
+
 
 Ask = Callable[[], Awaitable[bytes]]
 

@@ -16,15 +16,16 @@ import structlog
 from opentelemetry.metrics import Observation
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
 
-from fila_server.telemetry.catalog import METRICS
 from fila_server.telemetry.service import Telemetry
 from tests.telemetry.conftest import (
     BACKUP_AGE_S,
     EDGE,
+    GROUP,
     QUOTAS,
     SCHEDULES,
     TROUBLES,
     live_a_little,
+    metrics_of,
 )
 from tests.waiting import RunningClock, within_awaited
 
@@ -67,7 +68,10 @@ def by_name(export: Export) -> dict[str, Any]:
     return {metric.name: metric for scope in resource.scope_metrics for metric in scope.metrics}
 
 
-async def test_every_metric_arrives_at_a_real_collector(engine, ask_of_a_long_life, hook_readings, collector):
+@pytest.mark.parametrize("group", [None, GROUP])
+async def test_every_metric_arrives_at_a_real_collector(
+    engine, ask_of_a_long_life, hook_readings, collector, group
+):
     live_a_little(engine)
     telemetry = Telemetry(
         ask_of_a_long_life,
@@ -77,6 +81,7 @@ async def test_every_metric_arrives_at_a_real_collector(engine, ask_of_a_long_li
         lambda: BACKUP_AGE_S,
         lambda: SCHEDULES,
         lambda: EDGE,
+        (lambda: group) if group else None,
     )
     telemetry.start_export(endpoint=collector[1], service_name="fila-test", interval_ms=100)
 
@@ -84,8 +89,8 @@ async def test_every_metric_arrives_at_a_real_collector(engine, ask_of_a_long_li
     await telemetry.stop_exports()
 
     metrics = by_name(export)
-    assert set(metrics) == {metric.name for metric in METRICS}
-    for metric in METRICS:
+    assert set(metrics) == {metric.name for metric in metrics_of(group)}
+    for metric in metrics_of(group):
         sent = metrics[metric.name]
         assert sent.unit == metric.unit
         assert (

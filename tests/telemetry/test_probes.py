@@ -15,8 +15,9 @@ from fila_server import errors, main, serving
 from fila_server.config.kinds import AddressOrOff
 from fila_server.config.load import load
 from fila_server.telemetry import probes
+from fila_server.telemetry.group import STANDBY, GroupStatus, NodeStatus
 from fila_server.telemetry.probes import LoadingPage, bound
-from fila_server.telemetry.prometheus import MetricsPage
+from fila_server.telemetry.prometheus import MetricsPage, group_page
 from fila_server.telemetry.service import Telemetry
 
 PLACE = AddressOrOff("127.0.0.1:0")
@@ -75,6 +76,28 @@ async def test_a_standby_is_ready_while_it_lacks_nothing_and_is_no_owner(ask):
     telemetry.say_ready()
     assert await ask_for(port, "/ownerz") == (200, "ready")
     telemetry.stop_page()
+
+
+async def test_a_standby_has_a_page_of_metrics_of_its_group():
+    loading = LoadingPage(bound(PLACE))
+    nodes = (NodeStatus("10.0.0.2:5556", "fila-2", role=STANDBY, behind=7), NodeStatus("10.0.0.1:5556"))
+    try:
+        assert (await ask_for(loading.port, "/metrics"))[0] == 503
+        loading.metrics = lambda: group_page(GroupStatus("orders", nodes, skipped=3))
+        status, page = await ask_for(loading.port, "/metrics")
+        assert status == 200
+        for line in (
+            "fila_cluster_role", "fila_cluster_in_sync", "fila_cluster_behind", "fila_cluster_nodes",
+            "fila_cluster_nodes_in_sync", "fila_cluster_skipped_total",
+        ):  # fmt: skip
+            assert f'\n{line}{{fila_cluster="orders"}} ' in page
+        assert 'fila_cluster_behind{fila_cluster="orders"} 7\n' in page
+        assert 'fila_cluster_nodes{fila_cluster="orders"} 2\n' in page
+        assert "process_cpu_seconds_total" in page
+        assert "fila_build_info" in page
+    finally:
+        for each in loading.hand_over():
+            each.close()
 
 
 async def test_who_connects_and_says_nothing_keeps_no_probe_waiting_for_long(monkeypatch):

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from fila_server import errors
 from fila_server.config.kinds import AddressOrOff, HostNames
 from fila_server.telemetry import catalog, prometheus
-from fila_server.telemetry.catalog import METRICS, Metric
+from fila_server.telemetry.catalog import Metric
 from fila_server.telemetry.probes import HEAD_BYTES_MAX
 from fila_server.telemetry.prometheus import lines_of
 from fila_server.telemetry.series import Histogram, Series
@@ -18,11 +18,13 @@ from fila_server.telemetry.service import Telemetry
 from tests.telemetry.conftest import (
     BACKUP_AGE_S,
     EDGE,
+    GROUP,
     QUOTAS,
     SCHEDULES,
     TROUBLES,
     Ask,
     live_a_little,
+    metrics_of,
 )
 
 PLACE = AddressOrOff("127.0.0.1:0")
@@ -47,7 +49,8 @@ async def page(ask, hook_readings):
     telemetry.stop_page()
 
 
-async def test_prometheus_reads_every_metric_of_the_catalog(engine, ask_of_a_long_life, hook_readings):
+@pytest.mark.parametrize("group", [None, GROUP])
+async def test_prometheus_reads_every_metric_of_the_catalog(engine, ask_of_a_long_life, hook_readings, group):
     live_a_little(engine)
     telemetry = Telemetry(
         ask_of_a_long_life,
@@ -57,6 +60,7 @@ async def test_prometheus_reads_every_metric_of_the_catalog(engine, ask_of_a_lon
         lambda: BACKUP_AGE_S,
         lambda: SCHEDULES,
         lambda: EDGE,
+        (lambda: group) if group else None,
     )
     page = await telemetry.start_page(PLACE)
 
@@ -65,7 +69,7 @@ async def test_prometheus_reads_every_metric_of_the_catalog(engine, ask_of_a_lon
 
     assert head.startswith("HTTP/1.1 200 OK")
     families = {family.name: family for family in text_string_to_metric_families(body)}
-    for metric in METRICS:
+    for metric in metrics_of(group):
         family = families[metric.prometheus_name.removesuffix("_total")]
         assert family.type == metric.kind
         assert family.documentation == metric.description

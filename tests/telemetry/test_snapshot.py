@@ -15,10 +15,12 @@ from fila_server.telemetry.snapshot import SNAPSHOT_VERSION, Snapshot, text_of
 from tests.telemetry.conftest import (
     BACKUP_AGE_S,
     EDGE,
+    GROUP,
     QUOTAS,
     SCHEDULES,
     TROUBLES,
     live_a_little,
+    metrics_of,
     of_a_long_life,
     snapshot_of,
 )
@@ -232,27 +234,29 @@ def test_what_is_longer_than_the_last_bucket_is_counted_beyond_it(engine):
 # --- the catalog -------------------------------------------------------------------------------
 
 
-def test_every_metric_of_the_catalog_has_a_series_and_no_series_is_without_one(engine, hook_readings):
+@pytest.mark.parametrize("group", [None, GROUP])
+def test_every_metric_of_the_catalog_has_a_series_and_no_series_is_without_one(engine, hook_readings, group):
     live_a_little(engine)
     snapshot = of_a_long_life(snapshot_of(engine))
 
     told = [
         entry.metric
         for entry in all_series(
-            snapshot, OtherKeys(), hook_readings, QUOTAS, TROUBLES, BACKUP_AGE_S, SCHEDULES, EDGE
+            snapshot, OtherKeys(), hook_readings, QUOTAS, TROUBLES, BACKUP_AGE_S, SCHEDULES, EDGE, group
         )
     ]
 
-    assert sorted(m.name for m in told) == sorted(m.name for m in c.METRICS)
+    assert sorted(m.name for m in told) == sorted(m.name for m in metrics_of(group))
     assert len({m.prometheus_name for m in c.METRICS}) == len(c.METRICS)
 
 
-def test_every_point_has_the_attributes_the_catalog_says(engine, hook_readings):
+@pytest.mark.parametrize("group", [None, GROUP])
+def test_every_point_has_the_attributes_the_catalog_says(engine, hook_readings, group):
     live_a_little(engine)
     snapshot = of_a_long_life(snapshot_of(engine))
 
     for entry in all_series(
-        snapshot, OtherKeys(), hook_readings, QUOTAS, TROUBLES, BACKUP_AGE_S, SCHEDULES, EDGE
+        snapshot, OtherKeys(), hook_readings, QUOTAS, TROUBLES, BACKUP_AGE_S, SCHEDULES, EDGE, group
     ):
         points = [attributes for attributes, _ in [*entry.points, *entry.histograms]]
         assert points, entry.metric.name

@@ -56,6 +56,16 @@ def queue(metric: str, values: str, name: str = "orders", **labels: str) -> dict
     return {f'{metric}{{instance="a",messaging_destination_name="{name}"{more}}}': values}
 
 
+def node(instance: str, **values: str) -> dict[str, str]:
+    """What a node of a group tells: of the metrics that are named the values, of the others that all is well."""
+    well = {"role": "0x70", "in_sync": "1x70", "nodes": "3x70", "nodes_in_sync": "3x70", "short_terms": "0x70",
+            "clock_offset_seconds": "0.004x70"}  # fmt: skip
+    return {
+        f'fila_cluster_{name}{{instance="{instance}",fila_cluster="orders"}}': value
+        for name, value in (well | values).items()
+    }
+
+
 def waits(cause: str, a_second: int, channel: str = "default") -> dict[str, str]:
     """So many messages of the queue wait for this all the time."""
     labels = {"messaging_consumer_group_name": channel, "fila_wait_cause": cause}
@@ -146,7 +156,51 @@ FURTHER: dict[str, Row] = {
     "no backup for two nights": Row(
         {'fila_backup_age_seconds{instance="a"}': "170000+60x70"}, (Due("FilaBackupOld", 60, 69),)
     ),
+    "the owner dies, and nobody takes over": Row(
+        node("a", role="1x9 0x61", in_sync="1x9 0x61", nodes_in_sync="3x9 2x61") | node("b") | node("c"),
+        (Due("FilaClusterNoOwner", 10, 12), Due("FilaClusterStandbyBehind", 14, 16)),
+    ),
+    "the owner dies, and is not asked any more": Row(
+        node("a", role="1x9 _x61", in_sync="1x9 _x61") | node("b") | node("c"),
+        (Due("FilaClusterNoOwner", 9, 17),),
+    ),
+    "a node opens its store for long": Row(
+        node("a", role="1x70", in_sync="0x70") | node("b"), (Due("FilaClusterNoOwner", 0, 2),)
+    ),
+    "nobody but the owner is left": Row(
+        node("a", role="1x70", nodes_in_sync="1x70") | node("b", nodes_in_sync="1x70"),
+        (Due("FilaClusterOneCopy", 4, 6),),
+    ),
+    "a standby fetches a copy for long": Row(
+        node("a", role="1x70", nodes_in_sync="2x70") | node("b", in_sync="0x70") | node("c"),
+        (Due("FilaClusterStandbyBehind", 4, 6),),
+    ),
+    "a node halts": Row(
+        node("a", role="1x70", nodes_in_sync="2x70") | node("b", role="2x70", in_sync="0x70") | node("c"),
+        (Due("FilaClusterHalted", 0, 2),),
+    ),
+    "terms end too soon": Row(
+        node("a", role="1x70", short_terms="0x9 3x20 0x40") | node("b", short_terms="0x9 3x20 0x40"),
+        (Due("FilaClusterBidsWait", 9, 12, until=31),),
+    ),
+    "a clock is behind": Row(
+        node("a", role="1x70") | node("b", clock_offset_seconds="-1.5x70"),
+        (Due("FilaClusterClockOff", 4, 6),),
+    ),
+    "the log takes half a second": Row(
+        {
+            f'fila_cluster_confirm_duration_seconds_bucket{{instance="a",fila_cluster="orders",le="{le}"}}': values
+            for le, values in (("0.1", "0x70"), ("0.5", "0+100x70"), ("+Inf", "0+100x70"))
+        },
+        (Due("FilaClusterLogSlow", 14, 20),),
+    ),
     # All is well:
+    "three nodes in sync": Row(node("a", role="1x70") | node("b") | node("c")),
+    "a takeover": Row(node("a", role="1x9 0x61") | node("b", role="0x10 1x60") | node("c")),
+    "a group of one node": Row(node("a", role="1x70", nodes="1x70", nodes_in_sync="1x70")),
+    "a node that is restarted": Row(
+        node("a", role="1x70", nodes_in_sync="2x9 1x3 2x58") | node("b", in_sync="1x9 0x3 1x58")
+    ),
     "nothing at all is told of": Row({}),
     "a delay of an hour": Row(queue("fila_queue_oldest_age_seconds", "0x70") | waits("delay", 1)),
     "retention keeps what is done": Row(queue("fila_queue_oldest_age_seconds", "420x70") | waits("share", 1)),

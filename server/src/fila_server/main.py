@@ -272,7 +272,7 @@ def _stand_by(settings: Config, loading: LoadingPage | None) -> Node | None:
 
     node = Node(settings)
     if loading:
-        loading.stands_by = node.lacks
+        loading.stands_by, loading.metrics = node.lacks, node.metrics
     node.stand_by()
     if loading:
         loading.stands_by = None

@@ -51,6 +51,7 @@ from fila_server.version import commit, version
 
 if TYPE_CHECKING:
     from fila_server.core.runtime.scheduler_thread import Engine as CompiledEngine
+    from fila_server.telemetry.group import GroupReader
     from fila_server.telemetry.probes import LoadingPage
 
 log = structlog.get_logger("fila_server.serving")
@@ -92,7 +93,8 @@ async def serve(
     except errors.FilaServerError:
         await broker.stop()
         raise
-    telemetry = _telemetry(broker, hooks, quotas, edge, Path(settings.server.data_dir))
+    status = group.status if group else None
+    telemetry = _telemetry(broker, hooks, quotas, edge, Path(settings.server.data_dir), status)
     redis, metrics_port = await _listen(edge, telemetry, broker, settings, descriptors, admission, loading)
     if settings.auth.enabled:  # without keys nobody has rights that could end, nor quotas
         admission.start()
@@ -188,7 +190,12 @@ def _asking(broker: Broker) -> Callable[[], Awaitable[bytes]]:
 
 
 def _telemetry(
-    broker: Broker, hooks: HookStage, quotas: Quotas, edge: EdgeServer, data_dir: Path
+    broker: Broker,
+    hooks: HookStage,
+    quotas: Quotas,
+    edge: EdgeServer,
+    data_dir: Path,
+    group: GroupReader | None,
 ) -> Telemetry:
     def readings() -> list[HookReading]:
         return [HookReading(queue, status) for queue in hooks.queues() for status in hooks.status(queue)]
@@ -198,7 +205,9 @@ def _telemetry(
 
     schedules = edge.schedules.firing.readings
     troubles = edge.troubles.readings
-    return Telemetry(_asking(broker), readings, quotas.readings, troubles, backup, schedules, edge.reading)
+    return Telemetry(
+        _asking(broker), readings, quotas.readings, troubles, backup, schedules, edge.reading, group
+    )
 
 
 def _calm_the_collector() -> None:

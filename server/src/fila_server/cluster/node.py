@@ -211,6 +211,12 @@ class Node:
             copy.skipped,
         )
 
+    def metrics(self) -> bytes:
+        """The page of metrics until the owner has its own. Any thread may ask."""
+        from fila_server.telemetry.prometheus import group_page  # what nobody asks for is not loaded
+
+        return group_page(self.status())
+
     def _offer(self) -> Offer:
         """What another node may take of this one, or why it may not."""
         copy = self._copy

@@ -23,6 +23,7 @@ HOOK: Final = "fila.hook"
 PRINCIPAL: Final = "fila.principal"
 QUOTA: Final = "fila.quota"
 TROUBLE: Final = "fila.trouble.kind"
+GROUP: Final = "fila.cluster"
 
 OTHER_KEYS: Final = "~other"
 """The fairness key under which the keys are counted that have no series of their own."""
@@ -333,6 +334,46 @@ TROUBLE_SINCE = _gauge(
     FAIRNESS_KEY,
     THROTTLE_KEY,
 )
+
+# --- a group, on the page of each of its nodes ------------------------------------------------------------------
+CLUSTER_ROLE = _gauge(
+    "fila.cluster.role",
+    "{state}",
+    "0 it stands by, 1 it serves, 2 it takes nothing more from the log.",
+    GROUP,
+)
+CLUSTER_IN_SYNC = _gauge(
+    "fila.cluster.in_sync", "{state}", "1 while the node serves, or could take over at once.", GROUP
+)
+CLUSTER_NODES = _gauge("fila.cluster.nodes", "{node}", "Nodes of the group, by this node's settings.", GROUP)
+CLUSTER_NODES_IN_SYNC = _gauge(
+    "fila.cluster.nodes_in_sync", "{node}", "Of them, those that serve or could take over at once.", GROUP
+)
+CLUSTER_BEHIND = _gauge(
+    "fila.cluster.behind", "{record}", "Records of the log that only other nodes have read.", GROUP
+)
+CLUSTER_LOG_AGE = _gauge(
+    "fila.cluster.log_age", "s", "Since the last record of the log that counts, by this node's clock.", GROUP
+)
+CLUSTER_UNCONFIRMED = _gauge(
+    "fila.cluster.unconfirmed", "By", "What the owner has appended, and the log has not confirmed.", GROUP
+)
+CLUSTER_CONFIRM = _histogram(
+    "fila.cluster.confirm_duration",
+    "s",
+    "From a record's append to its confirmation, in place of a sync; of the owner.",
+    GROUP,
+)
+CLUSTER_TAKEOVERS = _counter(
+    "fila.cluster.takeovers", "{takeover}", "Takeovers that the node saw while it was in sync.", GROUP
+)
+CLUSTER_SHORT_TERMS = _gauge(
+    "fila.cluster.short_terms", "{term}", "Terms in a row that were over within ten seconds.", GROUP
+)
+CLUSTER_SKIPPED = _counter(
+    "fila.cluster.skipped", "{record}", "Records of the log that did not count, of those it read.", GROUP
+)
+CLUSTER_CLOCK = _gauge("fila.cluster.clock_offset", "s", "Its clock, less that of most other nodes.", GROUP)
 
 # --- the edge ---------------------------------------------------------------------------------------------------
 CONNECTIONS = _gauge("fila.connections", "{connection}", "Connections of clients, over gRPC and Redis.")

@@ -75,6 +75,12 @@ class GroupStatus:
         return next((node for node in self.nodes if node.role == OWNER), None)
 
     @property
+    def clock_ms(self) -> int:
+        """The clock of the node that is asked, less that of most others that answer."""
+        offs = sorted(-node.clock_ms for node in self.nodes[1:] if node.role != GONE)
+        return offs[len(offs) // 2] if offs else 0
+
+    @property
     def synced(self) -> int:
         """How many nodes have all that was answered."""
         return sum(node.is_synced for node in self.nodes)

@@ -20,6 +20,8 @@ from collections.abc import Callable
 
 from fila_server.config.kinds import Address, AddressOrOff
 
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""Of metrics."""
 HEAD_BYTES_MAX = 16 * 1024
 LOADING = "loading: the store is being opened"
 STANDBY = "standby: another node of the group serves"
@@ -108,6 +110,8 @@ class LoadingPage:
         self._is_over = threading.Event()
         self.stands_by: Callable[[], str] | None = None
         """Of a standby: what it lacks to take over at once; empty: nothing."""
+        self.metrics: Callable[[], bytes] | None = None
+        """Of a node of a group: its own page of metrics."""
         self._thread = threading.Thread(target=self._run, name="fila-loading", daemon=True)
         self._thread.start()
 
@@ -157,6 +161,8 @@ class LoadingPage:
     def _said(self, path: bytes) -> bytes:
         if path == b"/healthz":
             return response("200 OK", b"alive\n")
+        if path == b"/metrics" and self.metrics is not None:
+            return response("200 OK", self.metrics(), content_type=CONTENT_TYPE)
         if self.stands_by is None:
             return unavailable(LOADING)
         if path != b"/readyz":

@@ -19,14 +19,21 @@ from prometheus_client.registry import CollectorRegistry
 
 from fila_server import errors
 from fila_server.telemetry.catalog import Metric
-from fila_server.telemetry.probes import HEAD_BYTES_MAX, STARTING, asked_for, response, unavailable
-from fila_server.telemetry.series import Attributes, Histogram, Series
+from fila_server.telemetry.group import GroupStatus
+from fila_server.telemetry.probes import (
+    CONTENT_TYPE,
+    HEAD_BYTES_MAX,
+    STARTING,
+    asked_for,
+    response,
+    unavailable,
+)
+from fila_server.telemetry.series import Attributes, Histogram, Series, group_series
 from fila_server.telemetry.snapshot import Snapshot
 from fila_server.version import commit, version
 
 log = structlog.get_logger("fila_server.telemetry")
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 HEAD_S_MAX = 5.0
 SEND_S_MAX = 30.0
 READY_S_MAX = 2.0
@@ -100,6 +107,12 @@ def build_lines() -> Iterator[str]:
     """What runs, as a metric whose labels say it: dashboards show where versions changed."""
     yield "# HELP fila_build_info What runs; always 1.\n# TYPE fila_build_info gauge\n"
     yield f"fila_build_info{_labels({'version': version(), 'commit': commit()})} 1\n"
+
+
+def group_page(group: GroupStatus) -> bytes:
+    """The page of a node that stands by: there is no core to ask."""
+    lines = (line for series in group_series(group) for line in lines_of(series))
+    return "".join((*lines, *process_lines(), *build_lines())).encode("utf-8", "backslashreplace")
 
 
 Check = Callable[[str, bytes | None], None]

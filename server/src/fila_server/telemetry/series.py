@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 from fila_server.core.admin.metrics import QUEUE_COUNTERS
 from fila_server.telemetry import catalog as c
 from fila_server.telemetry.catalog import Metric
+from fila_server.telemetry.group import HALTED, OWNER, STANDBY, GroupStatus
 from fila_server.telemetry.snapshot import WAIT_CAUSES, Channel, Key, Queue, Snapshot, text_of
 
 Attributes = dict[str, str]
@@ -129,6 +130,7 @@ EdgeReader = Callable[[], EdgeReading | None]
 BackupReader = Callable[[], float | None]
 """Seconds since the last good backup began; None where none is known."""
 
+_ROLES = {STANDBY: 0, OWNER: 1, HALTED: 2}
 _BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
 
 
@@ -189,6 +191,7 @@ def all_series(
     backup_age_s: float | None = None,
     schedules: Sequence[ScheduleReading] = (),
     edge: EdgeReading | None = None,
+    group: GroupStatus | None = None,
 ) -> Iterator[Series]:
     """Every metric of the catalog that has something to say."""
     yield from _queues(snapshot)
@@ -205,7 +208,27 @@ def all_series(
         yield _one(c.CONNECTIONS, edge.connections)
         yield _one(c.UNREAD, edge.unread_bytes)
         yield _one(c.UNREAD_MAX, edge.unread_bytes_max)
-    yield from _core(snapshot)
+    if group is not None:
+        yield from group_series(group)
+    yield from _core(snapshot, group.group if group else "")
+
+
+def group_series(group: GroupStatus) -> Iterator[Series]:
+    """What a node of a group tells of it, a standby too."""
+    for metric, value in (
+        (c.CLUSTER_ROLE, _ROLES.get(group.own.role, 0)),
+        (c.CLUSTER_IN_SYNC, int(group.own.is_synced)),
+        (c.CLUSTER_NODES, len(group.nodes)),
+        (c.CLUSTER_NODES_IN_SYNC, group.synced),
+        (c.CLUSTER_BEHIND, group.own.behind),
+        (c.CLUSTER_LOG_AGE, group.log_age_ms / 1000),
+        (c.CLUSTER_UNCONFIRMED, group.unconfirmed[1]),
+        (c.CLUSTER_TAKEOVERS, group.takeovers),
+        (c.CLUSTER_SHORT_TERMS, group.short_terms),
+        (c.CLUSTER_SKIPPED, group.skipped),
+        (c.CLUSTER_CLOCK, group.clock_ms / 1000),
+    ):
+        yield Series(metric, [({c.GROUP: group.group}, value)], [])
 
 
 def _plain(metric: Metric, points: list[tuple[Attributes, float]]) -> Series:
@@ -400,7 +423,7 @@ def _schedules(readings: Sequence[ScheduleReading]) -> Iterator[Series]:
 # --- the core -----------------------------------------------------------------------------------------------------
 
 
-def _core(snapshot: Snapshot) -> Iterator[Series]:
+def _core(snapshot: Snapshot, group: str = "") -> Iterator[Series]:
     totals = snapshot.totals
     by_reason: dict[str, int] = {}
     for reason, count in snapshot.refused:
@@ -415,7 +438,12 @@ def _core(snapshot: Snapshot) -> Iterator[Series]:
         if metric.core and not metric.attributes:
             yield _one(metric, getattr(totals, metric.core))
     sync = _by_bit_length(snapshot.sync_us, SYNC_BUCKETS, 1e-6, snapshot.sync_us_sum / 1e6)
-    yield Series(c.SYNC, [], [({}, sync)])
+    # What an owner of a group answers waits for the log, and for no sync of its own disk.
+    yield (
+        Series(c.CLUSTER_CONFIRM, [], [({c.GROUP: group}, sync)])
+        if group
+        else Series(c.SYNC, [], [({}, sync)])
+    )
     # Whole numbers: of bit length n are those up to 2^n - 1.
     batch = _by_bit_length(snapshot.batch, BATCH_BUCKETS, 1, snapshot.batch_messages)
     yield Series(c.BATCH, [], [({}, batch._replace(bounds=tuple(bound - 1 for bound in batch.bounds)))])

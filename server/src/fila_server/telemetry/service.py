@@ -12,6 +12,7 @@ import structlog
 from fila_server import errors
 from fila_server.config.kinds import Address, AddressOrOff
 from fila_server.core.threads.spans import SpanTap
+from fila_server.telemetry.group import GroupReader
 from fila_server.telemetry.probes import DRAINING, LoadingPage, bound
 from fila_server.telemetry.series import (
     BackupReader,
@@ -50,6 +51,7 @@ class Telemetry:
         backup: BackupReader = lambda: None,
         schedules: ScheduleReader = tuple,
         edge: EdgeReader = lambda: None,
+        group: GroupReader | None = None,
     ) -> None:
         """`ask` sends METRICS to the core and gives the answer. Call on the loop."""
         self._hooks = hooks
@@ -58,7 +60,8 @@ class Telemetry:
         self._backup = backup
         self._schedules = schedules
         self._edge = edge
-        self._source = SnapshotSource(ask, hooks, quotas, troubles, backup, schedules, edge)
+        self._group = group
+        self._source = SnapshotSource(ask, hooks, quotas, troubles, backup, schedules, edge, group)
         self._page: MetricsPage | None = None
         self._exports: list[OtlpExport | SpanExport] = []
 
@@ -80,7 +83,10 @@ class Telemetry:
 
         def series(snapshot: Snapshot) -> Iterator[Series]:
             readings = self._hooks(), self._quotas(), self._troubles()
-            return all_series(snapshot, others, *readings, self._backup(), self._schedules(), self._edge())
+            group = self._group() if self._group else None
+            return all_series(
+                snapshot, others, *readings, self._backup(), self._schedules(), self._edge(), group
+            )
 
         try:
             sockets = loading.hand_over() if loading is not None else bound(address)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from fila_server import errors
+from fila_server.telemetry.group import GroupReader
 from fila_server.telemetry.series import (
     BackupReader,
     EdgeReader,
@@ -41,8 +42,10 @@ class SnapshotSource:
         backup: BackupReader = lambda: None,
         schedules: ScheduleReader = tuple,
         edge: EdgeReader = lambda: None,
+        group: GroupReader | None = None,
     ) -> None:
         self._ask = ask
+        self._group = group
         self._hooks = hooks
         self._quotas = quotas
         self._troubles = troubles
@@ -68,7 +71,17 @@ class SnapshotSource:
         # Here and not on the loop, which has better things to do for these milliseconds.
         backup_age_s = self._backup()
         return list(
-            all_series(decode(packed), self._others, hooks, quotas, troubles, backup_age_s, schedules, edge)
+            all_series(
+                decode(packed),
+                self._others,
+                hooks,
+                quotas,
+                troubles,
+                backup_age_s,
+                schedules,
+                edge,
+                self._group() if self._group else None,
+            )
         )
 
     async def _reading(
