@@ -52,6 +52,7 @@ PROVIDERS, PROVIDERS_A_SLICE = 100, 10
 INTERLEAVINGS, INTERLEAVINGS_A_SLICE = 20_000, 500
 GROUPS, GROUPS_A_SLICE = 10_000, 1_000
 SERVING, SERVING_A_SLICE = 10_000, 1_000
+TRUNCATING, TRUNCATING_A_SLICE = 10_000, 1_000
 COMMITTED, COMMITTED_A_SLICE = 200_000, 10_000
 SANITIZED_SEEDS = 500
 WORLDS = {
@@ -159,6 +160,9 @@ def slices() -> Iterator[Slice]:
     for first in range(1, SERVING + 1, SERVING_A_SLICE):
         command = ("-m", "tests.simulation.serving_world", str(first), str(SERVING_A_SLICE))
         yield Slice("serving", f"{first:05}", command, SERVER, units=SERVING_A_SLICE)
+    for first in range(1, TRUNCATING + 1, TRUNCATING_A_SLICE):
+        command = ("-m", "tests.simulation.truncating_world", str(first), str(TRUNCATING_A_SLICE))
+        yield Slice("truncating", f"{first:05}", command, SERVER, units=TRUNCATING_A_SLICE)
     for first in range(1, COMMITTED + 1, COMMITTED_A_SLICE):
         command = ("-m", "tests.simulation.committed_rates", str(first), str(COMMITTED_A_SLICE))
         yield Slice("committed", f"{first:06}", command, CORE, units=COMMITTED_A_SLICE)

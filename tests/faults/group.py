@@ -109,7 +109,7 @@ GROUP = (
         "runtime/confirming.pyx",
         "    cdef uint64_t end = atomic_load(&group.applying.end)\n",
         "    cdef uint64_t end = <uint64_t> (group.reading.position + 2)\n",
-        (COPIES,),
+        (COPIES, "simulation/test_truncating_world.py"),
     ),
     Fault(
         "a-copy-of-barriers-alone-never-says-how-far-it-is",

@@ -58,6 +58,7 @@ class Truncation:
         self.kept_ms, self.kept_bytes = kept_ms, kept_bytes
         self.mark_ms = max(kept_ms // MARKS_A_TIME, MARK_MS_MIN)
         self.mark_bytes = max(kept_bytes // MARKS_A_SIZE, MARK_BYTES_MIN)
+        self.every_ms = EVERY_MS
         self.marks: list[Mark] = []
         """The oldest first."""
         self._synced: dict[int, tuple[int, int]] = {}
@@ -107,7 +108,7 @@ class Truncation:
         below = self._end(held[1])
         if below <= self._below:
             return Step()
-        self._next_ms = now_ms + EVERY_MS
+        self._next_ms = now_ms + self.every_ms
         return Step(below)
 
     def truncated(self, below: int) -> None:
