@@ -4,6 +4,7 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine
+from tests.core.limit_calls import put, rate
 from tests.core.test_bounded_work import count
 
 SMALL, LARGE = 500, 50_000
@@ -58,3 +59,23 @@ def test_time_that_passes_costs_the_same_whatever_waits(engine: DrivenEngine) ->
         cost[queue] = spent(engine) - before
 
     assert cost["many"] <= cost["few"] + 200, "housekeeping looks along the queue in steps, and at frames"
+
+
+def test_a_pull_costs_the_same_however_many_names_have_a_token_for_who_waits(engine: DrivenEngine) -> None:
+    put(engine, "t*", rates=[rate(1)])
+    cost = {}
+    for queue, names in (("few", 10), ("many", 2_000)):
+        engine.create_queue(queue, fairness_key_header="k", throttle_key_headers=["t"])
+        for _ in range(2):
+            request = service.EnqueueBatchRequest(queue=queue)
+            for number in range(names):
+                request.messages.add(headers={"k": f"{queue}{number}", "t": f"t-{queue}{number}"})
+            engine.call(commands.ENQUEUE_BATCH, request, service.EnqueueBatchResponse)
+        for _ in range(names // 100 + 1):
+            engine.lease(queue, 100)
+        engine.sleep(5_000, 1_000)
+        before = spent(engine)
+        assert len(engine.lease(queue, 1)) == 1
+        cost[queue] = spent(engine) - before
+
+    assert cost["many"] <= cost["few"] + 20

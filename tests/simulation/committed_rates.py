@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -72,6 +73,16 @@ class Twin:
         key.committed.refill(now_ns, key.wanted)
         key.wanted |= key.committed.level < 1
         return key.committed.level >= 1
+
+    @staticmethod
+    def would_be_within(key: Key, now_ns: int) -> bool:
+        """The same, asked by who only looks on. A bucket that is looked at keeps what came in while somebody waited,
+        also above its burst, and a new rate finds it there; the core looks only where something happens."""
+        if key.committed is None:
+            return False
+        bucket = copy(key.committed)
+        bucket.refill(now_ns, key.wanted)
+        return bucket.level >= 1
 
     def looks(self, key: Key, now_ns: int) -> None:
         """It came, went, or was changed: where it stands now."""
@@ -275,7 +286,7 @@ class History:
     def _standing(self) -> tuple[list[Key], list[Key]]:
         waiting = [key for key in self.keys if key.may_go]
         now_ns = self.engine.mono_ns
-        return [key for key in waiting if self.twin.is_within(key, now_ns)], waiting
+        return [key for key in waiting if self.twin.would_be_within(key, now_ns)], waiting
 
     def _pull(self, most: int) -> None:
         """What the core sends is what the twin sends, and keeps the promises."""

@@ -447,6 +447,7 @@ cdef void channel_full(Core* core, Channel* channel) noexcept nogil:
     waiters = channel.woken_waiters
     while waiters != NULL:                      # waking may add to this list, and takes nothing from it
         following = waiters.next_woken
+        core.counters.walked += 1
         if waiters.bucket.waiting:
             bucket_wake(core, waiters.bucket)
         waiters = following

@@ -21,6 +21,34 @@ from fila_server.core.structures.ring cimport (
 cdef int64_t TURN_QUANTUM = 1000
 
 
+# --- lines that others wait for --------------------------------------------------------------
+
+cdef void _is_counted_on(Waiters* waiters) noexcept nogil:
+    """A channel knows its lines whose tokens another channel may take, and looks at all these when it has
+    no room any more. Not at those that are alone at a bucket: there may be one for each of a million names."""
+    cdef Channel* channel = waiters.channel
+    if waiters.in_woken or waiters.woken == 0:
+        return
+    waiters.in_woken = True
+    waiters.next_woken = channel.woken_waiters
+    waiters.prev_woken = NULL
+    if channel.woken_waiters != NULL:
+        channel.woken_waiters.prev_woken = waiters
+    channel.woken_waiters = waiters
+
+
+cdef void _is_counted_on_no_more(Waiters* waiters) noexcept nogil:
+    if not waiters.in_woken:
+        return
+    waiters.in_woken = False
+    if waiters.next_woken != NULL:
+        waiters.next_woken.prev_woken = waiters.prev_woken
+    if waiters.prev_woken != NULL:
+        waiters.prev_woken.next_woken = waiters.next_woken
+    else:
+        waiters.channel.woken_waiters = waiters.next_woken
+
+
 # --- lines -----------------------------------------------------------------------------------
 
 cdef Waiters* _waiters_of(Core* core, ThrottleKey* bucket, Channel* channel) noexcept nogil:
@@ -38,6 +66,7 @@ cdef Waiters* _waiters_of(Core* core, ThrottleKey* bucket, Channel* channel) noe
     ring_init(&waiters.ring, core.quantum)
     if last != NULL:
         last.next = waiters
+        _is_counted_on(bucket.waiters)          # it may have been alone
         return waiters
     bucket.waiters = waiters
     bucket.turns = <Ring*> must_malloc(sizeof(Ring))
@@ -197,25 +226,12 @@ cdef bint waiters_leave(Core* core, Subqueue* sub) noexcept nogil:
 # --- tokens ----------------------------------------------------------------------------------
 
 cdef void _claims(Waiters* waiters, int64_t change) noexcept nogil:
-    """Tokens spoken for in this line; the channel knows its lines with any."""
-    cdef Channel* channel = waiters.channel
-    cdef bint had = waiters.woken > 0
+    """Tokens spoken for in this line."""
     waiters.woken += change
-    if had == (waiters.woken > 0):
-        return
-    if not had:
-        waiters.next_woken = channel.woken_waiters
-        waiters.prev_woken = NULL
-        if channel.woken_waiters != NULL:
-            channel.woken_waiters.prev_woken = waiters
-        channel.woken_waiters = waiters
-        return
-    if waiters.next_woken != NULL:
-        waiters.next_woken.prev_woken = waiters.prev_woken
-    if waiters.prev_woken != NULL:
-        waiters.prev_woken.next_woken = waiters.next_woken
-    else:
-        channel.woken_waiters = waiters.next_woken
+    if waiters.woken == 0:
+        _is_counted_on_no_more(waiters)
+    elif waiters.bucket.waiters.next != NULL:
+        _is_counted_on(waiters)
 
 
 cdef int64_t _tokens_end(Waiter* waiter, uint64_t count) noexcept nogil:

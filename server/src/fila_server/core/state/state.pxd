@@ -68,12 +68,12 @@ cdef struct Waiters:                # one channel's flows that wait for one buck
     Turn     turn                   # first; among the channels at the bucket
     ThrottleKey* bucket
     Channel* channel
-    Waiters* next                   # of the bucket
+    bint     in_woken               # one of the channel's `woken_waiters`
     Ring     ring                   # of those that want a token
     Waiter*  first
     uint64_t count, messages, woken         # flows; their messages, spoken for or not; tokens spoken for
     int64_t  spoken                 # what the messages with these should cost
-    Waiters  *next_woken, *prev_woken       # neighbours among the channel's lines with `woken`
+    Waiters  *next, *next_woken, *prev_woken    # of the bucket; neighbours among `woken_waiters`
 
 cdef struct Waiter:                 # one flow's sub-queues that wait for one bucket; they share one turn
     Turn     turn                   # first; IDLE while a token is spoken for each of its messages
@@ -305,7 +305,7 @@ cdef struct Channel:
     uint64_t returned, failed       # leases that came back uncounted; attempts that failed
     uint64_t idle_after_ms          # it is deleted after so long without use; 0 = never
     int64_t  used_ms, noticed_ms    # on Core.heard_ms; when a message that keeps returning was last told of
-    Waiters* woken_waiters          # those that count on tokens
+    Waiters* woken_waiters          # those that count on tokens of buckets where other channels wait
     bint     has_room               # some consumer may take more; false only once deliver has looked
     uint32_t no_room_since_ms, no_room_ms   # while has_room is false; what longer stretches of that add up to
     uint32_t active_keys            # flows with something ready or delayed
