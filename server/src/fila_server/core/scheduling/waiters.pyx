@@ -25,7 +25,7 @@ cdef int64_t TURN_QUANTUM = 1000
 
 cdef void _is_counted_on(Waiters* waiters) noexcept nogil:
     """A channel knows its lines whose tokens another channel may take, and looks at all these when it has
-    no room any more. Not at those that are alone at a bucket: there may be one for each of a million names."""
+    no room any more. Not at those that are alone at a bucket: there may be one for each of a million."""
     cdef Channel* channel = waiters.channel
     if waiters.in_woken or waiters.woken == 0:
         return
