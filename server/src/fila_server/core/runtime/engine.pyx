@@ -68,8 +68,8 @@ cdef enum:
 
 HEADERS_KEPT = ("none", "policy", "all")        # in the order of HeadersKept
 
-# Grows when the same inputs decide otherwise. 2: lines before buckets are rings. 3: no second burst. 4: of one
-# of several limits something is kept, 6: no slot for long. 5: lines wait for nothing gone. 7: nor save a turn.
+# Grows when the same inputs decide otherwise. 2: lines before buckets are rings. 3: no second burst. 4: of
+# one of several limits something is kept, 6: no slot for long. 5: lines wait for nothing gone. 7: nor save.
 DECISION_RULES = 7
 
 _hash_seed = None
