@@ -20,7 +20,7 @@ from fila_server.cluster.reports import (
 from fila_server.config.kinds import Address
 from fila_server.config.load import settings_by_section
 from fila_server.config.schema import Config
-from fila_server.operations.cluster import ClusterCalls
+from fila_server.operations.cluster import ClusterCalls, Reported
 from fila_server.telemetry.group import GONE, HALTED, OWNER, STANDBY, GroupStatus
 
 OWN = Report(
@@ -156,3 +156,23 @@ def test_a_broker_alone_tells_of_no_group():
     alone = ClusterCalls(None)
     assert pb.GetClusterStatusResponse.FromString(alone.status()) == pb.GetClusterStatusResponse()
     assert alone.counts == (1, 0, 0)
+
+
+def test_each_change_of_another_node_is_told_once():
+    reported = Reported()
+    reads_on = msgspec.structs.replace(NEAR, lacks="the log is not read to its end")
+    halted = msgspec.structs.replace(NEAR, role=HALTED, lacks="the log was cut")
+
+    def told(report: Report | None, **more: bool) -> list[str]:
+        nodes = nodes_of("10.0.0.1:5556", OWN, [asked(report, **more)])
+        return [f"{kind} {node.node} {node.lacks}" for kind, node in reported.changes(nodes)]
+
+    assert told(None) == []
+    assert told(reads_on) == []
+    assert told(NEAR) == ["cluster.standby fila-2 "]
+    assert told(NEAR) == told(reads_on) == told(NEAR) == []
+    assert told(NEAR, is_gone=True) == ["cluster.gone fila-2 it answers no probe"]
+    assert told(reads_on) == told(NEAR, is_gone=True) == []
+    assert told(NEAR) == ["cluster.standby fila-2 "]
+    assert told(halted) == ["cluster.halted fila-2 the log was cut"]
+    assert told(halted) == []

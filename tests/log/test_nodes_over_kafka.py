@@ -18,6 +18,7 @@ from redis.sentinel import Sentinel
 from fila import FilaClient
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import cluster_pb2 as cluster
+from fila.v1 import events_pb2 as events
 from fila.v1 import service_pb2 as service
 from tests.e2e.command_line import CommandLine
 from tests.e2e.conftest import START_S_MAX, launch, wait_until_started
@@ -289,3 +290,13 @@ def test_an_owner_tells_operators_and_each_node_its_metrics_how_the_group_is(sta
         time.sleep(0.02)
     assert other.since.ToMilliseconds() > 0
     assert owner.admin.GetStats(admin.GetStatsRequest(queue="q")).replication_count == 1
+    while (event := owner.event("cluster.gone")) is None:
+        assert time.monotonic() < end, owner.log_file.read_text()
+        time.sleep(0.02)
+    assert (event["node"], event["detail"]) == ("node-1", "it answers no probe")
+    happened = [
+        each.kind
+        for answer in owner.admin.WatchEvents(events.WatchEventsRequest(kinds=["cluster"]))
+        for each in answer.events
+    ]
+    assert happened == ["cluster.owner", "cluster.standby", "cluster.gone"]

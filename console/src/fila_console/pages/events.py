@@ -36,6 +36,7 @@ KINDS = (
     "disk",
     "store",
     "checkpoint",
+    "cluster",
     "server",
 )
 COLUMNS = ("When", "What", "Queue", "Key", ">Count", "Who, from where", "More")

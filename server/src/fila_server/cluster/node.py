@@ -49,6 +49,7 @@ from fila_server.core.runtime.store_copy import (
     StoreCopy,
 )
 from fila_server.edge.redis.sentinel import Group, Member
+from fila_server.events import emit
 from fila_server.opening import open_owner
 from fila_server.telemetry.group import HALTED, OWNER, STANDBY, GroupStatus
 from fila_server.version import version
@@ -270,7 +271,7 @@ class Node:
                 self._keeper.note(_wall_ms(), self.copy)
         self._becomes(OWNER)
         self._clients.name_owner("")
-        log.info("cluster.owner", node=self._cluster.node, term=self.copy.term[0])
+        emit("cluster.owner", node=self._cluster.node, term=self.copy.term[0])
 
     def _seed(self, want: Want) -> None:
         """Get a copy, or begin at the beginning of the log."""

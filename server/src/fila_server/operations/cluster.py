@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator, Sequence
+
 from fila.v1 import cluster_pb2 as pb
+from fila_server.events import emit
 from fila_server.telemetry.group import GONE, HALTED, OWNER, STANDBY, GroupReader, NodeStatus
 
 _ROLES = {
@@ -11,6 +15,37 @@ _ROLES = {
     HALTED: pb.NODE_ROLE_HALTED,
     GONE: pb.NODE_ROLE_GONE,
 }
+
+
+LOOK_S = 1.0
+_KINDS = {STANDBY: "cluster.standby", HALTED: "cluster.halted", GONE: "cluster.gone"}
+
+
+class Reported:
+    """What was said last of each other node; what is wrong with one is said once, and that it is well again."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, str] = {}
+
+    def changes(self, nodes: Sequence[NodeStatus]) -> Iterator[tuple[str, NodeStatus]]:
+        """Events that are due. A node that only reads on, or fetches a copy, is none."""
+        for node in nodes[1:]:
+            role = node.role if node.is_synced or node.role in (HALTED, GONE) else ""
+            if node.node and role in _KINDS and self._said.get(node.node) != role:
+                self._said[node.node] = role
+                yield _KINDS[role], node
+
+
+async def report_nodes(group: GroupReader) -> None:
+    """Tell of the other nodes, as long as this one serves."""
+    reported = Reported()
+    while True:
+        for kind, node in reported.changes(group().nodes):
+            if node.role == STANDBY:
+                emit(kind, node=node.node)
+            else:
+                emit(kind, level="warning", node=node.node, detail=node.lacks)
+        await asyncio.sleep(LOOK_S)
 
 
 class ClusterCalls:

@@ -23,7 +23,7 @@ from fila.v1 import admin_pb2, auth_pb2, service_pb2, sink_pb2
 from fila_server.broker.calls import Broker
 from fila_server.config.kinds import MIB
 from fila_server.config.schema import Config
-from fila_server.operations.cluster import ClusterCalls
+from fila_server.operations.cluster import ClusterCalls, report_nodes
 from fila_server.operations.forgetting import Forgetting, keep_forgetting
 from fila_server.operations.hour_file import HourFile
 from fila_server.operations.keyring import Keyring
@@ -59,7 +59,7 @@ class Services:
     ) -> None:
         """`group` is what a node knows of its group; None: this broker is alone."""
         self._health = health.aio.HealthServicer()
-        self._broker = broker
+        self._broker, self._group = broker, group
         self._recent_series = RecentSeries()
         self._hour = HourFile(self._recent_series, config.server.data_dir)
         self.troubles = Troubles()
@@ -92,6 +92,8 @@ class Services:
             asyncio.ensure_future(self._record()),
             asyncio.ensure_future(keep_forgetting(self._forgetting)),
         ]
+        if self._group is not None:
+            self._working.append(asyncio.ensure_future(report_nodes(self._group)))
         for name in ("", *SERVICES):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
