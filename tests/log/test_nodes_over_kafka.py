@@ -32,6 +32,7 @@ name = "orders"
 log = "kafka://{brokers}/{topic}"
 peers = "{peers}"
 secret_file = "{folder}/secret"
+accept_weak_topic = true
 
 [cluster.kafka]
 retry.backoff.ms = 50

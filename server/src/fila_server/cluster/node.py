@@ -31,6 +31,7 @@ from fila_server.cluster.reports import Asked, Report, nodes_of, shared_settings
 from fila_server.cluster.seeding import Seeding, Want
 from fila_server.cluster.sources import Lack
 from fila_server.cluster.standby_ports import StandbyPorts
+from fila_server.cluster.topic import TopicKeeper, ask
 from fila_server.cluster.truncating import Truncation
 from fila_server.cluster.watching import PROBE_MS, Bidden, Heard, Hindered, Missed, Read, Watch
 from fila_server.config.cluster import redis_addr
@@ -90,7 +91,7 @@ class Node:
         self._events: queue.SimpleQueue[Heard | Missed] = queue.SimpleQueue()
         self._answers, self._answered_ms = 0, _now_ms()
         self._why = ""
-        self._is_leaving = self._serves = False
+        self._serves = False
         self._copy: StoreCopy | None = None
         self._role = (STANDBY, _wall_ms())
         self._takeovers = 0
@@ -106,6 +107,10 @@ class Node:
             self.log = KafkaLog(library, cluster.log.topic, given, appends=True)
         except LogRefused as refused:
             raise errors.StartError(f"cluster.log: {cluster.log}: {refused}") from None
+        look = partial(ask, cluster.log.topic, given)
+        self._topic = TopicKeeper(cluster.log.topic, look, accepts_weak=cluster.accept_weak_topic)
+        self._topic.begin()
+        self._leaves = threading.Event()
         Path(settings.server.data_dir).mkdir(parents=True, exist_ok=True, mode=0o700)
         self._directories = Directories(Path(settings.server.data_dir))
         spare_bytes = settings.storage.min_free_bytes
@@ -248,6 +253,9 @@ class Node:
         """Follow until this node owns. A signal ends the process."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _leave)
+        threading.Thread(
+            target=self._topic.keep, args=(self._leaves,), name="fila-topic", daemon=True
+        ).start()
         if self._want is not None:
             self._seed(self._want)
         else:
@@ -376,7 +384,7 @@ class Node:
         def wait() -> None:
             while not engine.term_over.wait(PROBE_MS / 1000):
                 self._hear()
-            if not self._is_leaving:
+            if not self._leaves.is_set():
                 begin_anew(self.copy.why)
 
         threading.Thread(target=wait, name="fila-term", daemon=True).start()
@@ -386,7 +394,7 @@ class Node:
 
     def leave(self) -> None:
         """The process is about to end: others need not wait for it."""
-        self._is_leaving = True
+        self._leaves.set()
         self._port.close()
         for peer in self._peers:
             peer.close()

@@ -159,6 +159,13 @@ class Cluster(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
             description="So much of that the log keeps at least, however old it is.",
         ),
     ] = 1 << 30
+    accept_weak_topic: Annotated[
+        bool,
+        Meta(
+            description="Start also where the topic's settings would break a promise, such as one replica. For tests: "
+            "messages may be lost."
+        ),
+    ] = False
     kafka: Annotated[
         KafkaSettings,
         Meta(
