@@ -153,3 +153,38 @@ def test_an_empty_node_halts_where_the_log_has_no_beginning_any_more(group):
     late = group.node()
     follow_to_end(late)
     assert late.copy.halted == (BEGINS_LATER, 2)
+
+
+# --- the disk of a standby
+
+
+def test_a_standby_goes_by_what_the_owner_says_that_its_messages_take(group):
+    """Some seconds into a term the owner has counted it; until then its records say less."""
+    owner, standby = group.owner(), group.node()
+    owner.enqueue("q", b"x" * 100_000)
+    follow_to_end(standby)
+    assert standby.copy.upkeep() == -1
+
+    owner.advance(20_000)
+    owner.run_pass()
+    owner.enqueue("q", b"one more")
+    owner.settle_down()
+    follow_to_end(standby)
+    assert 100_000 < standby.copy.upkeep() < 110_000
+    standby.copy.break_off(True)
+    assert standby.copy.upkeep() > 0
+    standby.copy.break_off(False)
+
+    while told := owner.lease("q", 10):
+        owner.ack("q", told)
+    owner.advance(1_000)
+    owner.run_pass()
+    owner.enqueue("q", b"what waits now")
+    owner.settle_down()
+    follow_to_end(standby)
+    assert 0 <= standby.copy.upkeep() < 1_000
+    assert (standby.directory / "ballast").exists()
+    assert standby.copy.state == FOLLOWS
+    standby.kill()
+    assert standby.copy.upkeep() == -1
+    standby.copy.break_off(True)

@@ -33,6 +33,7 @@ from fila_server.cluster.sources import Lack
 from fila_server.cluster.standby_ports import StandbyPorts
 from fila_server.cluster.topic import TopicKeeper, ask
 from fila_server.cluster.truncating import Truncation
+from fila_server.cluster.upkeep import Upkeep
 from fila_server.cluster.watching import PROBE_MS, Bidden, Heard, Hindered, Missed, Read, Watch
 from fila_server.config.cluster import redis_addr
 from fila_server.config.kinds import Address
@@ -93,6 +94,7 @@ class Node:
         self._why = ""
         self._serves = False
         self._copy: StoreCopy | None = None
+        self._upkeep: Upkeep | None = None
         self._role = (STANDBY, _wall_ms())
         self._takeovers = 0
         self._shared_settings, self._version = shared_settings(settings), version()
@@ -259,7 +261,7 @@ class Node:
         if self._want is not None:
             self._seed(self._want)
         else:
-            self._keeper.begin(self.copy)
+            self._goes_on(self.copy)
         grpc, redis = self._clients.ports
         log.info(
             "cluster.standby", node=self._cluster.node, position=self.copy.position, grpc=grpc, redis=redis
@@ -290,13 +292,23 @@ class Node:
 
         self._want = want
         if self._copy is not None:
+            self._end_upkeep()
             self._copy.close()
             self._copy = None
         self._copy = self._seeding.run(want, self._peers, tick)
-        self._keeper.begin(self._copy)
+        self._goes_on(self._copy)
         self._want, self._answers, self._answered_ms = None, 0, _now_ms()
         self._watch.take(_now_ms(), Hindered(""))
         self._becomes(STANDBY)
+
+    def _goes_on(self, copy: StoreCopy) -> None:
+        self._keeper.begin(copy)
+        self._upkeep = Upkeep(copy)
+
+    def _end_upkeep(self) -> None:
+        if self._upkeep is not None:
+            self._upkeep.end()
+            self._upkeep = None
 
     def _follow(self) -> None:
         if self.copy.state == HALTS:
@@ -370,6 +382,7 @@ class Node:
 
     def open_engine(self) -> Engine:
         """The engine of a node that owns. Once its term is over the process begins anew, unless it is about to end."""
+        self._end_upkeep()
         try:
             engine = open_owner(self._settings, self.copy)
         except errors.StoreDamaged as damaged:

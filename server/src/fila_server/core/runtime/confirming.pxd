@@ -42,6 +42,11 @@ cdef enum GroupState:
     GROUP_RESIGNS = 3               # start anew, as one that follows
     GROUP_HALTS = 4                 # the reading says why
 
+cdef enum:
+    LIVE_KNOWN_MS = 10000           # into a term an owner has counted what its messages take
+
+cdef uint64_t LIVE_UNKNOWN
+
 cdef struct Sent:                   # a record of the owner that is not applied yet
     uint8_t* content
     uint32_t length
@@ -60,6 +65,7 @@ cdef struct Group "fila_group":
     uint64_t node, nonce            # of its last bid
     uint64_t synced                 # the log up to here is in the store, and on the disk; any thread reads it
     uint64_t read_bytes             # of all records that were taken or confirmed
+    uint64_t live_bytes             # of messages, as the owner knows it; LIVE_UNKNOWN; any thread reads it
     uint64_t answers                # of the log to reads: records, or where it ends
     bint     is_end                 # the last of them had nothing more
     bint     has_looked             # at its last record, whether it is still what it was

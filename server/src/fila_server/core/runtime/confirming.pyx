@@ -45,13 +45,14 @@ cdef enum:
     SENT_AT_FIRST = 64
 
 cdef uint64_t A_BID = UINT64_MAX        # the tag of a takeover
+LIVE_UNKNOWN = UINT64_MAX
 
 
 cdef void group_init(
         Group* group, Store* store, StoreError* error, Log* log, uint64_t node) noexcept nogil:
     memset(group, 0, sizeof(Group))
     pthread_mutex_init(&group.lock, NULL)
-    group.log, group.node = log, node
+    group.log, group.node, group.live_bytes = log, node, LIVE_UNKNOWN
     reading_init(&group.reading, 1)
     group.applying.store, group.applying.error, group.applying.reading = store, error, &group.reading
 
@@ -139,6 +140,8 @@ cdef void _follow(Group* group, const LogRecord* found) noexcept nogil:
             group.state = GROUP_FOLLOWS             # another one was first
     if taken != TAKEN_NOTHING:
         _apply(group, taken, &record)
+    if taken != TAKEN_NOTHING and record.wall_ms - group.reading.begun_ms >= LIVE_KNOWN_MS:
+        atomic_store(&group.live_bytes, <uint64_t> record.live_bytes)
 
 
 cdef bint _apply(Group* group, Taken taken, const Record* record) noexcept nogil:

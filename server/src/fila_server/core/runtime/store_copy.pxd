@@ -1,5 +1,7 @@
 """See store_copy.pyx."""
 
+from libc.stdint cimport int64_t
+
 from fila_server.core.log.end cimport LogEnd
 from fila_server.core.state.opaque cimport Group, Store
 
@@ -14,6 +16,8 @@ cdef class StoreCopy:
     cdef str name
     cdef bint is_open               # an engine that takes it over closes it
     cdef bint has_store             # whoever closes it
-    cdef int checkpoints            # that are being made
-    cdef object made                # a Condition: one of them is
+    cdef int users                  # that make a checkpoint, or keep the disk small
+    cdef object used                # a Condition: one of them is done
+    cdef bint has_disk
+    cdef int64_t min_free_bytes, ballast_bytes
     cdef ends(self)

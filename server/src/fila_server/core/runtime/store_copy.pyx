@@ -13,7 +13,7 @@ directory.
 import os
 import threading
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
@@ -22,17 +22,20 @@ from fila_server.core.formats.applying cimport applied_read, families_agree
 from fila_server.core.log.reading cimport HALT_BEGINS_LATER, HALT_GAP, log_short_terms, reading_why
 from fila_server.core.log.record cimport Record, takeover_says
 from fila_server.core.runtime.confirming cimport (
-    GROUP_BIDS, GROUP_FOLLOWS, GROUP_HALTS, GROUP_OWNS, GROUP_RESIGNS, Group, group_bid, group_follow,
-    group_free, group_init, group_sync,
+    GROUP_BIDS, GROUP_FOLLOWS, GROUP_HALTS, GROUP_OWNS, GROUP_RESIGNS, LIVE_UNKNOWN, Group, group_bid,
+    group_follow, group_free, group_init, group_sync,
 )
 from fila_server.core.runtime.settings cimport store_configure
 from fila_server.core.storage.database cimport store_checkpoint
+from fila_server.core.storage.disk cimport Disk, disk_check, disk_open
 from fila_server.core.storage.families cimport Store, StoreOptions
 from fila_server.core.storage.opening cimport COPY_FORMAT, store_close, store_open
+from fila_server.core.storage.reclaim cimport Upkeep, upkeep_round
 from fila_server.core.storage.rocksdb cimport rocksdb_writeoptions_set_no_slowdown
 from fila_server.core.storage.status cimport (
     STORE_DAMAGED, STORE_IN_USE, STORE_NOT_FOUND, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, StoreError,
 )
+from fila_server.core.storage.store cimport store_compact_again, store_compact_cancel
 from fila_server.core.structures.atomics cimport atomic_load
 from fila_server.core.structures.buffer cimport must_malloc
 
@@ -60,6 +63,8 @@ cdef struct Within:                     # what a copy knows by pointer alone
     Store    store
     StoreError error
     Group    group
+    Disk     disk
+    Upkeep   upkeep
 
 
 cdef class StoreCopy:
@@ -68,7 +73,7 @@ cdef class StoreCopy:
     def __cinit__(self):
         cdef Within* held = <Within*> must_malloc(sizeof(Within))
         memset(held, 0, sizeof(Within))
-        self.store, self.group, self.made = &held.store, &held.group, threading.Condition()
+        self.store, self.group, self.used = &held.store, &held.group, threading.Condition()
         group_init(self.group, self.store, &held.error, NULL, 0)
 
     def __init__(
@@ -82,6 +87,8 @@ cdef class StoreCopy:
         cdef const char* path_bytes = path
         cdef int status
         store_configure(&options, True, settings)
+        self.min_free_bytes = settings.get("storage.min_free_bytes", 268435456)
+        self.ballast_bytes = settings.get("storage.ballast_bytes", options.ballast_bytes)
         with nogil:
             status = store_open(store, path_bytes, &options, COPY_FORMAT, error)
         if status != STORE_OK:
@@ -120,9 +127,9 @@ cdef class StoreCopy:
     cdef ends(self):
         """Whoever is about to close the store waits until nobody copies it."""
         self.has_store = False
-        with self.made:
-            while self.checkpoints:
-                self.made.wait()
+        with self.used:
+            while self.users:
+                self.used.wait()
 
     def checkpoint(self, str path):
         """Make the store, as it is at one moment, a directory of its own; `path` must not exist.
@@ -135,14 +142,49 @@ cdef class StoreCopy:
         cdef int status
         if not self.has_store:
             raise errors.StoreError("the node is about to end")
-        self.checkpoints += 1           # under the GIL, as is the look of who closes at it
+        self.users += 1                 # under the GIL, as is the look of who closes at it
         with nogil:
             status = store_checkpoint(self.store, at, &error)
-        with self.made:
-            self.checkpoints -= 1
-            self.made.notify_all()
+        self._used()
         if status != STORE_OK:
             raise errors.StoreError(error.text.decode("utf-8", "replace"))
+
+    def _used(self):
+        with self.used:
+            self.users -= 1
+            self.used.notify_all()
+
+    def upkeep(self):
+        """A standby's round of what keeps a disk small (storage/reclaim), each second, on its own thread.
+
+        What its messages take the owner knows, and says in its records: returns that, or -1.
+        """
+        cdef Within* held = <Within*> self.store
+        cdef Group* group = self.group
+        cdef bytes directory = os.path.dirname(held.store.directory)
+        cdef const char* place = directory
+        cdef uint64_t live
+        if not self.has_store:
+            return -1
+        self.users += 1
+        with nogil:
+            if not self.has_disk:
+                disk_open(&held.disk, place, self.min_free_bytes, self.ballast_bytes, &held.upkeep.error)
+                held.upkeep.store, held.upkeep.disk, self.has_disk = &held.store, &held.disk, True
+            disk_check(&held.disk)
+            live = atomic_load(&group.live_bytes)
+            # As long as it is not known, nothing is too much.
+            held.upkeep.live_frame_bytes = <int64_t> min(live, <uint64_t> (INT64_MAX // 4))
+            upkeep_round(&held.upkeep)
+        self._used()
+        return -1 if live == LIVE_UNKNOWN else <int64_t> live
+
+    def break_off(self, bint is_broken_off):
+        """Cut a round short, as all later ones, until they may go on again."""
+        if self.has_store and is_broken_off:
+            store_compact_cancel(self.store)
+        elif self.has_store:
+            store_compact_again(self.store)
 
     def follow(self, int32_t wait_ms=0):
         """Take what the log has, at most some dozens of records; how many it took."""

@@ -160,6 +160,7 @@ cdef extern from "rocksdb/c.h" nogil:
         const char* start_key, size_t start_key_len, const char* limit_key, size_t limit_key_len,
         char** errptr)
     void rocksdb_disable_manual_compaction(rocksdb_t* db)
+    void rocksdb_enable_manual_compaction(rocksdb_t* db)
     rocksdb_compactoptions_t* rocksdb_compactoptions_create()
     void rocksdb_compactoptions_destroy(rocksdb_compactoptions_t* options)
     void rocksdb_compactoptions_set_exclusive_manual_compaction(

@@ -133,5 +133,6 @@ cdef int store_compact(
     const char* end, size_t end_bytes, StoreError* error) noexcept nogil
 # Ends a store_compact that runs in another thread (before store_close), and refuses later ones.
 cdef void store_compact_cancel(Store* store) noexcept nogil
+cdef void store_compact_again(Store* store) noexcept nogil
 # Writes the family's memtables to tables now and waits. For tests and for a full WAL; not for the scheduler.
 cdef int store_flush(Store* store, int family, StoreError* error) noexcept nogil

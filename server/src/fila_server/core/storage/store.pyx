@@ -222,6 +222,10 @@ cdef void store_compact_cancel(Store* store) noexcept nogil:
     rocksdb_disable_manual_compaction(store.db)
 
 
+cdef void store_compact_again(Store* store) noexcept nogil:
+    rocksdb_enable_manual_compaction(store.db)
+
+
 cdef int store_flush(Store* store, int family, StoreError* error) noexcept nogil:
     cdef char* message = NULL
     cdef rocksdb_flushoptions_t* options = rocksdb_flushoptions_create()
