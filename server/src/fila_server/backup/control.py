@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import socket
 import struct
 import time
@@ -26,9 +27,8 @@ import msgspec
 import structlog
 
 from fila_server import errors
-from fila_server.backup.checkpoint import make_checkpoint, remove_checkpoint
 from fila_server.events import emit
-from fila_server.opening import CHECKPOINT
+from fila_server.opening import CHECKPOINT, STORE
 
 log = structlog.get_logger("fila_server.backup")
 
@@ -126,6 +126,30 @@ class Control:
                 pass
         await asyncio.to_thread(remove_checkpoint, place)
         emit("checkpoint.removed", held_ms=int((time.monotonic() - began_s) * 1000))
+
+
+def make_checkpoint(data_dir: Path, name: str, make: Callable[[str], None], spare_bytes: int) -> Path:
+    """Have `make` make it in `data_dir`, in place of one that was left there; it blocks on the disk.
+
+    `spare_bytes` stay free. Raises StartError.
+    """
+    place = data_dir / name
+    remove_checkpoint(place)
+    logs = sum(file.stat().st_size for file in (data_dir / STORE).glob("*.log"))
+    free = shutil.disk_usage(data_dir).free
+    if free < logs + spare_bytes:
+        raise errors.StartError(
+            f"a checkpoint takes up to {(logs >> 20) + 1} MiB beside the data, and {free >> 20} MiB are free, of "
+            f"which {spare_bytes >> 20} are kept for messages; make room on the disk of the data directory"
+        )
+    make(str(place))
+    return place
+
+
+def remove_checkpoint(place: Path) -> None:
+    """Remove it, and what is left of one that was not finished."""
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(place.with_name(place.name + ".tmp"), ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -54,3 +54,9 @@ def is_kept(name: str) -> bool:
     """Whether a backup may have a file of that name."""
     folder, _, file = name.rpartition("/")
     return name in _BESIDE if not folder else folder == "rocksdb" and STORED.fullmatch(file) is not None
+
+
+def files_of(source: Path, data_dir: Path) -> dict[str, Path]:
+    """What a copy of the data directory has, by its name there: the files of the store in `source`, and its format."""
+    files = {f"rocksdb/{file.name}": file for file in source.iterdir() if STORED.fullmatch(file.name)}
+    return dict(sorted(files.items())) | {"format": data_dir / "format"}

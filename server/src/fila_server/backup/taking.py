@@ -14,11 +14,10 @@ from typing import NamedTuple
 import msgspec
 
 from fila_server import errors
-from fila_server.backup.checkpoint import files_of
 from fila_server.backup.control import asked_for_checkpoint
 from fila_server.backup.copying import check_room, copy_file, make_directory, sync_directory, write_file
 from fila_server.backup.last import FILE_NAME, note_backup
-from fila_server.backup.sums import write_sums
+from fila_server.backup.sums import files_of, write_sums
 from fila_server.version import commit, version
 
 LOCK = "fila.lock"

@@ -1,4 +1,4 @@
-"""A node gives its copy to another one: a checkpoint of its store (backup/checkpoint.py), file by file.
+"""A node gives its copy to another one: a checkpoint of its store (backup/control.py), file by file.
 
 One at a time, in pieces, at most BYTES_A_SECOND: the owner's passes and a standby's applying go on. The thread is that
 of the connection; it holds one piece in memory. A node that takes too slowly is cut off, since the checkpoint keeps
@@ -17,7 +17,8 @@ from pathlib import Path
 import structlog
 
 from fila_server import errors
-from fila_server.backup.checkpoint import files_of, make_checkpoint, remove_checkpoint
+from fila_server.backup.control import make_checkpoint, remove_checkpoint
+from fila_server.backup.sums import files_of
 from fila_server.cluster.copy_lines import PIECE_BYTES, File, Offer, Sum
 from fila_server.cluster.peers import Lines
 
