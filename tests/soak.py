@@ -84,6 +84,7 @@ AT_LENGTH = (
     "simulation/test_key_order.py",
     "simulation/test_replacing.py",
     "crash/test_sink_kills.py",
+    "cluster/test_real_brokers.py",
     "log/test_reading.py",
     "core/test_sinks_random.py",
     "core/test_schedules.py",
