@@ -42,6 +42,7 @@ const REPEATABLE: ReadonlySet<DescMethod> = new Set<DescMethod>([
   admin.getMessage,
   admin.listConsumers,
   admin.getStatus,
+  admin.getClusterStatus,
   admin.watchEvents,
   admin.listLate,
   admin.listKeyPolicies,
