@@ -19,6 +19,7 @@ SDK = HERE.parent / "sdks/python/src/fila"
 UNPACKED = HERE / "src/pyspark_fila/wire_v1"
 FILES = (
     "admin_pb2.py",
+    "cluster_pb2.py",
     "events_pb2.py",
     "limit_pb2.py",
     "messages_pb2.py",
