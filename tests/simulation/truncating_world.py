@@ -34,6 +34,7 @@ class TruncatingWorld(World):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
+        self.begins = 0  # offset of the log's first record, which a log that stalls tells nobody
         kept_ms = self.random.choice((0, 100, 1_000))
         self.keepers = [Truncation(kept_ms, 0) for _ in self.nodes]
         for keeper in self.keepers:
@@ -59,6 +60,10 @@ class TruncatingWorld(World):
         copy = self.nodes[place].copy
         return copy.state in (FOLLOWS, BIDS, OWNS) and copy.applied >= max(needed, 0)
 
+    def _holds(self, place: int, needed: int) -> bool:
+        copy = self.nodes[place].copy
+        return copy.state in (FOLLOWS, BIDS, OWNS) and copy.synced >= max(needed, 0)
+
     def _truncate(self, place: int) -> None:
         """Whoever takes itself for the owner does, also one that was deposed and does not know it yet."""
         node, keeper, now = self.nodes[place], self.keepers[place], self.clock.now_ms
@@ -76,6 +81,7 @@ class TruncatingWorld(World):
                 f"what is below {below} is truncated, and nodes {holders} alone have it on their disks"
             )
         node.end.truncate(below)
+        self.begins = max(self.begins, below)
         keeper.truncated(below)
         self.judged["truncations"] += 1
 
@@ -95,9 +101,11 @@ class TruncatingWorld(World):
         return made
 
     def _lose_disk(self, place: int) -> None:
-        """Unless no other node could give a copy: so many disks are lost at once only with the messages."""
-        start = self.nodes[place].end.read(0)[1]
-        if not any(self._gives(other, start - 1) for other in {0, 1, 2} - {place}):
+        """Unless no other disk holds what the log no longer does: so many are lost at once only with the messages.
+
+        What a node has applied and not synced does not count, since a power cut takes it.
+        """
+        if not any(self._holds(other, self.begins - 1) for other in {0, 1, 2} - {place}):
             return
         self._crash(place)
         node = self.nodes[place]
