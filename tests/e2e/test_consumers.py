@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,8 +11,8 @@ import grpc
 import pytest
 from grpc import aio
 
-from fila.v1 import admin_pb2, service_pb2, service_pb2_grpc
-from tests.e2e.conftest import RunningServer
+from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
+from tests.e2e.conftest import RunningServer, StartServer
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.e2e
@@ -273,3 +274,21 @@ async def test_a_thousand_consumers_share_a_queue(server: RunningServer, queue: 
             stats = await asyncio.to_thread(server.admin.GetStats, admin_pb2.GetStatsRequest(queue=queue))
     for channel in channels:
         await channel.close()
+
+
+async def test_a_silent_session_ends_although_other_threads_have_lost_their_connections(
+    start_server: StartServer,
+) -> None:
+    server = start_server(FILA_SERVER__IO_THREADS="3")
+    host, _, port = server.addresses["grpc"].rpartition(":")
+    for left in [socket.create_connection((host, int(port))) for _ in range(3)]:
+        left.close()
+    config = admin_pb2.QueueConfig(visibility_timeout_ms=1_000)
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    async with aio.insecure_channel(server.addresses["grpc"], options=options) as channel:
+        create = admin_pb2_grpc.FilaAdminStub(channel).CreateQueue
+        await create(admin_pb2.CreateQueueRequest(name="q", config=config))
+        call = await _open(service_pb2_grpc.FilaServiceStub(channel), "q", tracks_begun=True)
+
+        with pytest.raises(aio.AioRpcError, match="the session said nothing for the queue's visibility"):
+            await _next(call)

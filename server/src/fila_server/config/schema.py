@@ -91,7 +91,7 @@ class Scheduler(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
             description="Longest sleep of an idle scheduler. Work and due timers wake it at once; "
             "this only bounds how long a missed wake-up could last.",
         ),
-    ] = 100
+    ] = 500
     outstanding_calls_max: Annotated[
         int,
         Meta(

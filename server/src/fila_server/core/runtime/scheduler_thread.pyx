@@ -106,7 +106,7 @@ cdef class Engine(CoreEngine):
         CoreEngine.__init__(self, data_dir, settings, mono_ns=mono_ns, wall_ns=wall_ns, seed=seed, copy=copy)
         self.threads = []
         self.term_over = threading.Event()
-        self.idle_ns = settings.get("scheduler.idle_timeout_ms", 100) * 1000000
+        self.idle_ns = settings.get("scheduler.idle_timeout_ms", 500) * 1000000
 
     def start(self):
         """Start the threads; from here on only submit, parse and drain may be called."""

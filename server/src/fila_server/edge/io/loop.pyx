@@ -21,10 +21,10 @@ from fila_server.edge.io.connection cimport (
 )
 from fila_server.edge.io.iothread cimport READ_BYTES, Call, Connection, TokenEntry
 from fila_server.edge.io.judging cimport judging_turn
-from fila_server.edge.io.posting cimport post_again, post_listened
+from fila_server.edge.io.posting cimport FIRST_THREAD, post_again, post_deaf, post_listened
 from fila_server.edge.io.sockets cimport (
     EMFILE, ENFILE, EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL,
-    accept_from, atomic_store, close, epoll_create1, epoll_ctl, epoll_event, epoll_wait, monotonic_ns,
+    accept_from, atomic_load, close, epoll_create1, epoll_ctl, epoll_event, epoll_wait, monotonic_ns,
 )
 from fila_server.edge.io.token_entries cimport entry_find
 from fila_server.edge.io.watching cimport is_unread
@@ -35,7 +35,7 @@ cdef enum:
     ACCEPTS_A_TURN = 64
     LISTENERS_MAX = 8
     TURN_MS_MAX = 50                # LISTENED is due ten times a second
-    ALONE_MS_MAX = 100              # without a connection: it says so as often, and nobody is kept waiting
+    ALONE_MS_MAX = 400              # without a connection: a pause that the core counts as heard (to 500)
     AGAIN_MS = 2                    # how long to leave a full mailbox alone
     NS_A_MS = 1000000
 
@@ -218,7 +218,9 @@ cdef void _flush(IoThread* io) noexcept nogil:
 
 cdef int _wait_ms(IoThread* io) noexcept nogil:
     cdef int64_t left_ns
-    cdef int most = TURN_MS_MAX if io.connections != NULL else ALONE_MS_MAX
+    cdef int most = ALONE_MS_MAX
+    if io.connections != NULL or (io.number == FIRST_THREAD and atomic_load(&io.common.connections)):
+        most = TURN_MS_MAX
     if io.judged != NULL or io.redis_queued != NULL or io.inflation.call != NULL:
         return 0
     if io.queued != NULL and io.inflated_bytes:
@@ -286,6 +288,8 @@ cdef void loop_run(IoThread* io) noexcept nogil:
     cdef epoll_event events[EVENTS_A_TURN]
     cdef int count
     while True:
+        if io.connections == NULL:
+            post_deaf(io)
         count = epoll_wait(io.epoll_fd, events, EVENTS_A_TURN, _wait_ms(io))
         io.now_ns = monotonic_ns()
         loop_turn(io, events, count)
@@ -304,7 +308,7 @@ cdef void _leave(IoThread* io) noexcept nogil:
     _again(io)
     call_room(io)
     _flush(io)
-    atomic_store(&io.common.listened_ns[io.number], 0)
+    post_deaf(io)
     event_put(io.common, EVENT_STOPPED, io.number, 0, NULL, NULL)
 
 

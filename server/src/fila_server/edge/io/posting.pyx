@@ -9,7 +9,6 @@ from fila_server.edge.io.sockets cimport atomic_load, atomic_store
 cdef enum:
     LISTENED_EVERY_NS = 100000000
     HEARD_WITHIN_NS = 150000000
-    FIRST = 1                       # the thread that tells for all
     THREADS_MAX = 16
 
 
@@ -39,12 +38,16 @@ cdef void post_again(IoThread* io) noexcept nogil:
             return
 
 
+cdef void post_deaf(IoThread* io) noexcept nogil:
+    atomic_store(&io.common.listened_ns[io.number], 0)
+
+
 cdef void post_listened(IoThread* io) noexcept nogil:
     cdef Command* command
     cdef uint32_t i
     cdef int64_t heard_ns
     atomic_store(&io.common.listened_ns[io.number], io.now_ns)
-    if io.number != FIRST or io.now_ns - io.looked_ns < LISTENED_EVERY_NS:
+    if io.number != FIRST_THREAD or io.now_ns - io.looked_ns < LISTENED_EVERY_NS:
         return
     for i in range(1, THREADS_MAX + 1):
         heard_ns = atomic_load(&io.common.listened_ns[i])
