@@ -64,7 +64,7 @@ def test_where_the_log_has_no_beginning_and_nobody_has_a_copy_it_halts_and_says_
         assert step.is_halt
         assert "Bring back a node" in step.why
         assert ("the copy is damaged" in step.why) == (lack is Lack.DAMAGED)
-        assert ("begins at offset 40" in step.why) == (lack is not Lack.DAMAGED)
+        assert ("begins at offset 40" in step.why) == (lack in (Lack.EMPTY, Lack.BEHIND))
     assert "the group has no other node" in search(lack, 40).decide(0, []).why
 
 
@@ -72,6 +72,14 @@ def test_a_damaged_copy_is_never_given_up_for_the_log_alone():
     step = search(Lack.DAMAGED, 0).decide(0, [EMPTY])
     assert step.is_halt
     assert "move the data directory away" in step.why
+
+
+def test_where_a_group_began_with_a_brokers_data_the_log_alone_is_never_read():
+    step = search(Lack.FOUNDED, 0, needed=1).decide(0, [EMPTY])
+    assert step.is_halt
+    assert "or start the one whose data it was" in step.why
+    assert not search(Lack.FOUNDED, 0, needed=1).decide(0, [SILENT]).is_halt
+    assert takes(search(Lack.FOUNDED, 0, needed=1).decide(0, [STANDBY]), STANDBY)
 
 
 @pytest.mark.parametrize("lack", Lack)

@@ -39,6 +39,7 @@ TOPICS = (
     "damaged",
     "behind",
     "short",
+    "begun",
 )
 WAIT_MS = 30_000
 """How long a loaded machine may take for an answer that comes in milliseconds."""

@@ -100,7 +100,8 @@ def test_records_late_forged_and_damaged_are_skipped_or_halt_the_reader_as_the_t
                 assert compiled.take(offset + 1, content) == twin.HALT
                 break
     reasons = (
-        twin.BAD_RECORD, twin.OTHER_CLUSTER, twin.NEWER_FORMAT, twin.OTHER_CHAIN, twin.BROKEN_PARTS, twin.GAP
+        twin.BAD_RECORD, twin.OTHER_CLUSTER, twin.NEWER_FORMAT, twin.OTHER_CHAIN, twin.BROKEN_PARTS, twin.GAP,
+        twin.FOUNDED,
     )  # fmt: skip
     assert met == {*range(7), *(-reason for reason in reasons)}
 
@@ -209,7 +210,10 @@ def test_parts_of_a_term_that_ended_are_applied_by_nobody():
         ([b"\xf1\x02" + bid()[2:]], "offset 1 was written by a newer version of Fila: upgrade this one"),
         ([bid(cluster=ANOTHER)], "takeover at offset 1 is of another cluster"),
         ([bid(term=(0, 1), nonce=2, format=2)], "takeover is at offset 1 writes a newer format: upgrade"),
-        ([encode(kind=KIND_BARRIER, term=(0, 1), chain=5)], "offset 1 does not follow the one before it"),
+        (
+            [encode(kind=KIND_BARRIER, term=(0, 1), chain=5)],
+            "offset 1 follows what no record has: the group began",
+        ),
         (
             [encode(kind=KIND_PART, term=(0, 1), part=1, parts=2)],
             "offset 1 breaks off a pass of several parts",
@@ -222,6 +226,24 @@ def test_a_reader_that_cannot_know_what_others_read_halts_and_says_what_it_saw(r
     assert why in reader.why
     assert reader.state()["position"] == 0
     assert reader.take(1, of_term(reader)) == twin.HALT
+
+
+def test_a_reader_that_read_anything_of_a_term_knows_what_does_not_follow():
+    reader = read(bid(), encode(kind=KIND_BARRIER, term=(0, 1)))
+    assert reader.take(2, of_term(reader, chain=5)) == twin.HALT
+    assert "offset 2 does not follow the one before it" in reader.why
+
+
+def test_who_has_the_data_that_a_group_began_with_follows_its_first_record_and_nobody_else():
+    first = bid(), encode(kind=KIND_BARRIER, term=(0, 1), chain=5)
+    assert read(*first).state()["halted"] == twin.FOUNDED
+    copy, looker = read(*first, chain=5), read(*first)
+    looker.follows(5)
+    assert looker.take(1, first[1]) == twin.BARRED
+    for reader in (copy, looker):
+        assert reader.state()["barriers"] == 1
+        assert reader.take(2, of_term(reader)) == twin.WHOLE
+    assert copy.state() == looker.state()
 
 
 def test_a_log_of_another_cluster_is_told_from_the_first_takeover_on():

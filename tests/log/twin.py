@@ -17,6 +17,7 @@ GOOD, FOREIGN, NEWER, CUT_SHORT, LONG, ALTERED, WRONG = range(7)
 BAD_RECORD, OTHER_CLUSTER, NEWER_FORMAT, OTHER_CHAIN, BROKEN_PARTS, GAP, CUT, BEGINS_LATER, CHANGED = range(
     1, 10
 )
+FOUNDED = 10
 
 NO_TERM = (-1, 0)
 _ALL = 2**64 - 1
@@ -199,7 +200,7 @@ class Reader:
             self.stale += 1
             return NOTHING
         if record["chain"] != self.chain:
-            return self.halt(OTHER_CHAIN)
+            return self.halt(OTHER_CHAIN if self.chain else FOUNDED)
         return self.follow(record, mark(content))
 
     def follow(self, record: dict[str, Any], after: int) -> int:

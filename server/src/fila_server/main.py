@@ -29,7 +29,7 @@ import structlog
 
 from fila_server import errors, start_checks
 from fila_server.backup import command_line as backup_commands
-from fila_server.cluster import command_line as log_commands
+from fila_server.cluster import command_line as cluster_commands
 from fila_server.config import load as config
 from fila_server.config.schema import Config, History
 from fila_server.descriptors import Descriptors, raise_limit
@@ -231,7 +231,8 @@ def auth_recover(asked: Asked, config_path: Path | None, data_dir: str | None, y
 main.add_command(backup_commands.backup)
 main.add_command(backup_commands.restore)
 main.add_command(history_commands.group)
-main.add_command(log_commands.group)
+main.add_command(cluster_commands.group)
+main.add_command(cluster_commands.cluster_group)
 
 
 def run(settings: Config) -> None:

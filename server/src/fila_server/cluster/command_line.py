@@ -1,10 +1,12 @@
-"""`fila-server log verify BROKERS TOPIC`. Every start of the server imports this module, so a command imports what it
-does when it is called."""
+"""`fila-server log verify BROKERS TOPIC`, and `fila-server cluster init` and `leave`. Every start of the server imports
+this module, so a command imports what it does when it is called."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +17,20 @@ from fila_server.usage import EXIT_FAILED, EXIT_USAGE, Asked, fail, load_or_exit
 
 if TYPE_CHECKING:
     from fila_server.cluster.verifying import Found
+    from fila_server.config.schema import Config
+    from fila_server.core.runtime.store_copy import StoreCopy
 
 EXIT_HALTED = 3
 """A reader of this log halts."""
 TERMS_SHOWN = 20
+
+
+_config = click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path),
+    help="Read this file instead of ./fila.toml or /etc/fila/fila.toml.",
+)
 
 
 @click.group(name="log")
@@ -29,12 +41,7 @@ def group() -> None:
 @group.command()
 @click.argument("brokers", metavar="HOST:PORT[,HOST:PORT]")
 @click.argument("topic")
-@click.option(
-    "--config",
-    "config_path",
-    type=click.Path(path_type=Path),
-    help="Read this file instead of ./fila.toml or /etc/fila/fila.toml.",
-)
+@_config
 @click.pass_obj
 def verify(asked: Asked, brokers: str, topic: str, config_path: Path | None) -> None:
     """Read a whole log and say what it holds: its terms, what counts, what is skipped.
@@ -79,6 +86,7 @@ def lines(topic: str, found: Found) -> list[str]:
         return [f"topic {topic} holds no record yet"]
     earlier = len(found.terms) - TERMS_SHOWN
     said = [f"topic {topic}, cluster {state['cluster'].hex()}"] if found.terms else [f"topic {topic}"]
+    said += ["  it began with the data of a broker, which is in no record"] if found.began_with_data else []
     said += [f"  {earlier:,} earlier terms"] if earlier > 0 else []
     for term in found.terms[-TERMS_SHOWN:]:
         began = datetime.fromtimestamp(term.began_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -96,3 +104,139 @@ def lines(topic: str, found: Found) -> list[str]:
         )
     said.append(f"halted: {found.why}" if found.why else "whole: every reader comes to its end")
     return said
+
+
+@click.group(name="cluster")
+def cluster_group() -> None:
+    """Make a broker's data a group's, and back, while the node is stopped."""
+
+
+@cluster_group.command(name="init")
+@click.option(
+    "--from",
+    "data_dir",
+    metavar="DATA_DIR",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The data directory of the broker that stands still.",
+)
+@_config
+@click.pass_obj
+def init(asked: Asked, data_dir: Path, config_path: Path | None) -> None:
+    """Begin a group with the data of a broker alone: DATA_DIR becomes this node's copy.
+
+    The topic of cluster.log must be a new one, and no node may run. Each message and each lease stays. Where this was
+    cut off, run it again.
+
+    \b
+    Example:
+      fila-server cluster init --from /var/lib/fila
+    """
+    from fila_server.cluster import founding, kafka_settings, starting
+    from fila_server.cluster.identity import group_id, node_number
+    from fila_server.cluster.topic import TopicKeeper, ask
+    from fila_server.core.log.kafka import KafkaLog, LogRefused
+
+    settings = load_or_exit(Asked(config_path or asked.config_path, asked.flags)).config
+    logs.setup(level=settings.log.level, form=settings.log.format)
+    cluster = settings.cluster
+    topic = cluster.log.topic
+    try:
+        if not cluster.is_set:
+            raise _no_group("the group that begins, and of this node")
+        starting.check(cluster)
+        library, given = kafka_settings.judged(cluster.log.brokers, topic, cluster.kafka)
+        TopicKeeper(topic, partial(ask, topic, given), accepts_weak=cluster.accept_weak_topic).begin()
+        try:
+            log = KafkaLog(library, topic, given, appends=True)
+        except LogRefused as refused:
+            raise errors.StartError(f"cluster.log: {cluster.log}: {refused}") from None
+        who = founding.Identity(node_number(cluster.node), cluster.node, group_id(cluster.name))
+        try:
+            founding.begin_group(data_dir, settings.engine_settings(), topic, log, who)
+        finally:
+            log.close()
+    except errors.ConfigInvalid as error:
+        fail(error, EXIT_USAGE)
+    except errors.StartError as error:
+        fail(error, EXIT_FAILED)
+    click.echo(
+        f"{data_dir} is the first copy of the group {cluster.name}. Start {cluster.node} on it, then the other nodes "
+        "with empty data directories: they take a copy"
+    )
+
+
+@cluster_group.command(name="leave")
+@click.argument("data_dir", metavar="DATA_DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--as-it-is",
+    is_flag=True,
+    help="Do not read the log to its end first: what it holds beyond this copy is missing then.",
+)
+@_config
+@click.pass_obj
+def leave(asked: Asked, data_dir: Path, as_it_is: bool, config_path: Path | None) -> None:
+    """Make a copy of a group the data of a broker alone: DATA_DIR, whose node is stopped, as are all others.
+
+    It reads the log of cluster.log to its end first, so that it has all that the group answered.
+
+    \b
+    Examples:
+      fila-server cluster leave /var/lib/fila
+      fila-server cluster leave --as-it-is /var/lib/fila
+    """
+    from fila_server.cluster import leaving
+
+    settings = load_or_exit(Asked(config_path or asked.config_path, asked.flags)).config
+    logs.setup(level=settings.log.level, form=settings.log.format)
+    try:
+        follow = None if as_it_is else _follower(settings, data_dir)
+        position = leaving.leave_group(data_dir, settings.engine_settings(), follow)
+    except errors.ConfigInvalid as error:
+        fail(error, EXIT_USAGE)
+    except errors.StartError as error:
+        fail(error, EXIT_FAILED)
+    said = f"{data_dir} is the data of a broker alone"
+    if position is not None:
+        end = "What the log holds beyond it is not in it" if as_it_is else "which is the log's end"
+        said += f", up to offset {position} of the log{'. ' if as_it_is else ', '}{end}"
+    click.echo(
+        f"{said}. Take [cluster] out of its settings, start it, and start no other node of the group any more"
+    )
+
+
+def _follower(settings: Config, data_dir: Path) -> Callable[[], StoreCopy]:
+    """What opens the copy, to read the log on."""
+    from fila_server.cluster import kafka_settings, starting
+    from fila_server.cluster.identity import group_id, node_number
+    from fila_server.core.log.kafka import KafkaLog, LogRefused
+    from fila_server.core.runtime.store_copy import StoreCopy
+
+    cluster = settings.cluster
+    if not cluster.is_set:
+        raise _no_group(
+            "its node, so that it reads the log to its end; or give --as-it-is, and it has what it has"
+        )
+    starting.check(cluster)
+    library, given = kafka_settings.judged(cluster.log.brokers, cluster.log.topic, cluster.kafka)
+    try:
+        log = KafkaLog(library, cluster.log.topic, given, appends=True)  # as a copy needs it; nothing is
+    except LogRefused as refused:
+        raise errors.StartError(
+            f"cluster.log: {cluster.log}: {refused}. Look at its brokers, or give --as-it-is: what the log holds "
+            "beyond this copy is missing then"
+        ) from None
+    return lambda: StoreCopy(
+        str(data_dir),
+        settings.engine_settings(),
+        log,
+        node=node_number(cluster.node),
+        cluster=group_id(cluster.name),
+        name=str(cluster.node),
+    )
+
+
+def _no_group(whose: str) -> errors.ConfigInvalid:
+    return errors.ConfigInvalid(
+        f"cluster.name: it is empty. Give --config with the [cluster] of {whose}", key="cluster.name"
+    )

@@ -6,7 +6,6 @@ executes itself, and what it knew of that term is gone with its memory.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import queue
 import secrets
@@ -25,6 +24,7 @@ from fila_server.cluster import kafka_settings
 from fila_server.cluster.copy_lines import COPY, Offer
 from fila_server.cluster.directories import Directories
 from fila_server.cluster.giving import Giver
+from fila_server.cluster.identity import group_id, node_number
 from fila_server.cluster.log_keeper import LogKeeper
 from fila_server.cluster.peers import Peer, PeerPort, Trust
 from fila_server.cluster.reports import Asked, Report, nodes_of, shared_settings
@@ -44,6 +44,7 @@ from fila_server.core.runtime.store_copy import (
     BIDS,
     FOLLOWS,
     FORMAT,
+    FOUNDED,
     GAP,
     HALTS,
     OWNS,
@@ -66,18 +67,10 @@ SYNC_S = 1.0
 LOOK_S = 1.0
 """A log that says nothing for so long is read once more at its end: does it still answer?"""
 HALTED_LOOK_S = 1.0
+_LACKS = {BEGINS_LATER: Lack.BEHIND, GAP: Lack.BEHIND, FOUNDED: Lack.FOUNDED}
+"""Where a reader halts, and a copy of another node helps."""
 ANEW_S = 1.0
 """Before a process begins anew for a fault, which may be there still."""
-
-
-def node_number(name: str) -> int:
-    """What records know a node by."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little") >> 1
-
-
-def group_id(name: str) -> bytes:
-    """What takeovers know a group by."""
-    return hashlib.sha256(b"group " + name.encode()).digest()[:16]
 
 
 class Node:
@@ -313,8 +306,8 @@ class Node:
     def _follow(self) -> None:
         if self.copy.state == HALTS:
             reason, offset = self.copy.halted
-            if reason in (BEGINS_LATER, GAP) and self._cluster.other_nodes:
-                self._seed(Want(Lack.BEHIND, self.copy.why, offset - (reason == BEGINS_LATER)))
+            if reason in _LACKS and self._cluster.other_nodes:
+                self._seed(Want(_LACKS[reason], self.copy.why, offset - (reason == BEGINS_LATER)))
                 return
             if self._watch.hindered != self.copy.why:
                 self._watch.take(_now_ms(), Hindered(self.copy.why))

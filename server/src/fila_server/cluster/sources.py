@@ -1,7 +1,7 @@
 """Whom a node that lacks a copy asks for one, and what it does where nobody gives one. It reads no clock and no socket.
 
 lacks a copy because    it has none yet (EMPTY); its own ends before the log begins, or a gap follows it (BEHIND);
-                        its own is damaged (DAMAGED)
+                        its own is damaged (DAMAGED); the group began with a broker's data (FOUNDED)
 takes one from          a standby, the one that is furthest first; from the owner where no standby has one
 reads the log           where it has none, the log still begins at 0, and nobody gives one
 waits                   for nodes that do not answer, for one that is giving a copy to another node, and a while
@@ -27,6 +27,7 @@ class Lack(enum.Enum):
     EMPTY = "this node has no copy yet"
     BEHIND = "the log no longer has what follows this copy"
     DAMAGED = "the copy is damaged"
+    FOUNDED = "the group began with a broker's data, and this node has no copy of it"
 
 
 class Act(enum.Enum):
@@ -118,7 +119,7 @@ class Search:
 
     @property
     def _reason(self) -> str:
-        if self.lack is Lack.DAMAGED:
+        if self.lack in (Lack.DAMAGED, Lack.FOUNDED):
             return str(self.lack.value)
         return f"the log begins at offset {self._log_start}, and this node lacks what came before"
 
@@ -129,4 +130,6 @@ class Search:
             if self._log_start == 0:
                 way += "; or move the data directory away, and this node reads the whole log"
             return f"{self._reason}, and {who}. {way}"
+        if self.lack is Lack.FOUNDED:
+            return f"{self._reason}, and {who}. Bring back a node that has one, or start the one whose data it was"
         return f"{self._reason}, and {who}. Bring back a node that has one; a new group needs a new topic"

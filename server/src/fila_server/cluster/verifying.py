@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 TERM, PASS, LAST_PART = 1, 2, 4
 """What the rule makes of a record (core/log/reading.pxd)."""
+FOUNDED = 10
+"""Why a reader without a copy halts."""
 
 WAIT_MS = 1_000
 SILENT_WAITS_MAX = 20
@@ -48,6 +50,8 @@ class Found:
 
     terms: list[Term] = field(default_factory=list)
     state: State | None = None
+    began_with_data: bool = False
+    """`cluster init` made it: what came before its first record a copy has."""
     why: str = ""
     """Why the reader halted; empty if it did not."""
 
@@ -62,6 +66,10 @@ def read_all(log: Readable, *, on_progress: Callable[[int], None] = lambda _read
     reading, found = LogReading(), Found()
     for offset, content in _records(log, reading):
         taken = reading.take(offset, content)
+        if reading.state()["halted"] == FOUNDED:
+            found.began_with_data = True
+            reading.follows(decode(content)[1]["chain"])
+            taken = reading.take(offset, content)
         if taken == TERM:
             fields = decode(content)[1]
             found.terms.append(Term(offset, fields["name"], fields["wall_ms"]))

@@ -11,7 +11,9 @@ from fila_server.core.storage.rocksdb cimport (
     rocksdb_column_family_handle_get_id, rocksdb_writebatch_create_from, rocksdb_writebatch_t,
 )
 from fila_server.core.storage.status cimport STORE_DAMAGED, STORE_OK, STORE_TOO_NEW, store_failed
-from fila_server.core.storage.store cimport batch_free, batch_new, batch_put, store_get, store_write
+from fila_server.core.storage.store cimport (
+    batch_delete, batch_free, batch_new, batch_put, store_get, store_write,
+)
 from fila_server.core.structures.atomics cimport atomic_store
 from fila_server.core.structures.buffer cimport put_bytes
 
@@ -64,9 +66,18 @@ cdef bint _say(Applying* applying) noexcept nogil:
 
 cdef bint _put(Applying* applying, rocksdb_writebatch_t* batch) noexcept nogil:
     """The batch, and where in the log it was."""
+    cdef int status
+    applied_put(applying, batch)
+    status = store_write(applying.store, batch, applying.error)
+    batch_free(batch)
+    if status == STORE_OK:
+        atomic_store(&applying.end, <uint64_t> (applying.reading.position + 1))
+    return status == STORE_OK
+
+
+cdef void applied_put(Applying* applying, rocksdb_writebatch_t* batch) noexcept nogil:
     cdef Reading* reading = applying.reading
     cdef Applied applied
-    cdef int status
     memset(&applied, 0, sizeof(Applied))
     applied.version, applied.incarnation = APPLIED_VERSION, reading.incarnation
     memcpy(applied.cluster, reading.cluster, 16)
@@ -74,11 +85,10 @@ cdef bint _put(Applying* applying, rocksdb_writebatch_t* batch) noexcept nogil:
     applied.seq, applied.chain, applied.wall_ms = reading.seq, reading.chain, reading.wall_ms
     applied.node, applied.begun_ms, applied.short_terms = reading.node, reading.begun_ms, reading.short_terms
     batch_put(applying.store, batch, META, APPLIED, 7, <const char*> &applied, sizeof(Applied))
-    status = store_write(applying.store, batch, applying.error)
-    batch_free(batch)
-    if status == STORE_OK:
-        atomic_store(&applying.end, <uint64_t> (reading.position + 1))
-    return status == STORE_OK
+
+
+cdef void applied_remove(Applying* applying, rocksdb_writebatch_t* batch) noexcept nogil:
+    batch_delete(applying.store, batch, META, APPLIED, 7)
 
 
 cdef int applied_read(Applying* applying) noexcept nogil:

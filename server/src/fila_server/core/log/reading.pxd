@@ -11,7 +11,9 @@ What is void or stale is skipped and counted. A reader halts where it cannot kno
 
     a record that is not whole, or is of a newer format (record.pxd)
     a takeover of another cluster
-    an effective record behind another `chain` than the reader's, or parts that are not one pass
+    an effective record behind another `chain` than the reader's, or parts that are not one pass. The first
+    one of a group that began with a broker's data has a chain that no record made: so nobody follows it who
+    has no copy
     an offset that does not follow, a log that was cut, or one that begins later
     a last record that is no longer what it was (log_stands)
 
@@ -44,6 +46,7 @@ cdef enum HaltReason:
     HALT_CUT = 7
     HALT_BEGINS_LATER = 8
     HALT_CHANGED = 9
+    HALT_FOUNDED = 10               # the group began with a broker's data: only a copy has what is before
 
 
 cdef enum:

@@ -82,7 +82,7 @@ cdef Taken _take_of_term(Reading* reading, int64_t offset, const Record* record)
         reading.stale += 1
         return TAKEN_NOTHING
     if record.chain != reading.chain:
-        return log_halt(reading, HALT_CHAIN, offset)
+        return log_halt(reading, HALT_CHAIN if reading.chain else HALT_FOUNDED, offset)
     if record.kind == PART:
         if record.part != reading.part or (reading.parts != 0 and record.parts != reading.parts):
             return log_halt(reading, HALT_PARTS, offset)
@@ -161,6 +161,11 @@ cdef str reading_why(const Reading* r):
             f"the record at offset {at} does not follow the one before it: the log lost records, or has "
             "others"
         )
+    if r.halted == HALT_FOUNDED:
+        return (
+            f"the record at offset {at} follows what no record has: the group began with the data of a "
+            "broker, and only a copy has it"
+        )
     if r.halted == HALT_PARTS:
         return f"the record at offset {at} breaks off a pass of several parts"
     if r.halted == HALT_GAP:
@@ -185,8 +190,10 @@ cdef class LogReading:
 
     cdef Reading reading
 
-    def __init__(self, uint16_t format_max=1, bytes cluster=b""):
+    def __init__(self, uint16_t format_max=1, bytes cluster=b"", uint64_t chain=0):
+        """`chain` is that of the first record, where a group began with a broker's data."""
         reading_init(&self.reading, format_max)
+        self.reading.chain = chain
         if cluster:
             memcpy(self.reading.cluster, <const char*>cluster, min(16, len(cluster)))
             self.reading.has_cluster = True
@@ -195,6 +202,10 @@ cdef class LogReading:
         """What it makes of the record: a number of Taken."""
         cdef Record record
         return log_take(&self.reading, offset, <const uint8_t*><const char*>content, len(content), &record)
+
+    def follows(self, uint64_t chain):
+        """Where a group began with a broker's data a reader that applies nothing goes on."""
+        self.reading.halted, self.reading.chain = HALT_NONE, chain
 
     def stands(self, bytes content):
         return log_stands(&self.reading, <const uint8_t*><const char*>content, len(content))

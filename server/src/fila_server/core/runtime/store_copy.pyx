@@ -13,13 +13,18 @@ directory.
 import os
 import threading
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server import errors
-from fila_server.core.formats.applying cimport applied_read, families_agree
-from fila_server.core.log.reading cimport HALT_BEGINS_LATER, HALT_GAP, log_short_terms, reading_why
+from fila_server.core.formats.applying cimport (
+    Applying, applied_put, applied_read, applied_remove, families_agree,
+)
+from fila_server.core.log.reading cimport (
+    HALT_BEGINS_LATER, HALT_FOUNDED, HALT_GAP, TAKEN_HALT, Reading, log_short_terms, log_take, reading_init,
+    reading_why,
+)
 from fila_server.core.log.record cimport Record, takeover_says
 from fila_server.core.runtime.confirming cimport (
     GROUP_BIDS, GROUP_FOLLOWS, GROUP_HALTS, GROUP_OWNS, GROUP_RESIGNS, LIVE_UNKNOWN, Group, group_bid,
@@ -29,13 +34,15 @@ from fila_server.core.runtime.settings cimport store_configure
 from fila_server.core.storage.database cimport store_checkpoint
 from fila_server.core.storage.disk cimport Disk, disk_check, disk_open
 from fila_server.core.storage.families cimport Store, StoreOptions
-from fila_server.core.storage.opening cimport COPY_FORMAT, store_close, store_open
+from fila_server.core.storage.opening cimport (
+    ANY_FORMAT, COPY_FORMAT, store_close, store_format, store_format_file, store_open, store_turn,
+)
 from fila_server.core.storage.reclaim cimport Upkeep, upkeep_round
-from fila_server.core.storage.rocksdb cimport rocksdb_writeoptions_set_no_slowdown
+from fila_server.core.storage.rocksdb cimport rocksdb_writebatch_t, rocksdb_writeoptions_set_no_slowdown
 from fila_server.core.storage.status cimport (
     STORE_DAMAGED, STORE_IN_USE, STORE_NOT_FOUND, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, StoreError,
 )
-from fila_server.core.storage.store cimport store_compact_again, store_compact_cancel
+from fila_server.core.storage.store cimport batch_new, store_compact_again, store_compact_cancel
 from fila_server.core.structures.atomics cimport atomic_load
 from fila_server.core.structures.buffer cimport must_malloc
 
@@ -48,7 +55,7 @@ _STORE_ERRORS = {
 FORMAT = COPY_FORMAT                    # the newest of a data directory that this server reads
 FOLLOWS, BIDS, OWNS = GROUP_FOLLOWS, GROUP_BIDS, GROUP_OWNS
 RESIGNS, HALTS = GROUP_RESIGNS, GROUP_HALTS
-BEGINS_LATER, GAP = HALT_BEGINS_LATER, HALT_GAP
+BEGINS_LATER, GAP, FOUNDED = HALT_BEGINS_LATER, HALT_GAP, HALT_FOUNDED
 
 
 cdef object store_error(int status, str text, str data_dir):
@@ -311,3 +318,123 @@ cdef class StoreCopy:
         if group.error.text[0]:
             return f"the log takes no more: {group.error.text.decode('utf-8', 'replace')}"
         return error.text.decode("utf-8", "replace")
+
+
+cdef struct Turned:
+    Store    store
+    StoreError error
+    Reading  reading
+    Applying applying
+
+
+cdef class TurningStore:
+    """The data of a broker that stands still: they become a copy of a group's, or a broker's alone again.
+
+        begin_group     the store is what the log makes of it, from the record behind these on
+        leave_group     nothing of a group is known to it any more
+        write_format    the file says what the store says by then
+
+    Each of the first two is one write, synced. A process that ends before the file is written leaves a
+    directory that no server opens; write_format then finishes. Damage is not repaired: it is not opened.
+    """
+
+    cdef Turned* held
+    cdef bytes directory
+    cdef bint is_open
+
+    def __cinit__(self):
+        self.held = <Turned*> must_malloc(sizeof(Turned))
+        memset(self.held, 0, sizeof(Turned))
+
+    def __init__(self, str data_dir, dict settings):
+        cdef Turned* held = self.held
+        cdef StoreOptions options
+        cdef const char* directory
+        cdef int status
+        self.directory = data_dir.encode()
+        directory = self.directory
+        store_configure(&options, True, settings)
+        with nogil:
+            status = store_open(&held.store, directory, &options, ANY_FORMAT, &held.error)
+        if status != STORE_OK:
+            raise self._error(status)
+        self.is_open = True
+        held.applying.store, held.applying.error = &held.store, &held.error
+        held.applying.reading = &held.reading
+        reading_init(&held.reading, 1)
+        status = applied_read(&held.applying)
+        if status == STORE_NOT_FOUND:
+            status = STORE_OK
+        if status == STORE_OK and not families_agree(&held.applying):
+            status = held.error.status
+        if status != STORE_OK:
+            self.close()
+            raise self._error(status)
+
+    def __dealloc__(self):
+        self.close()
+        free(self.held)
+
+    def close(self):
+        if self.is_open:
+            self.is_open = False
+            with nogil:
+                store_close(&self.held.store)
+
+    cdef object _error(self, int status):
+        text = self.held.error.text.decode("utf-8", "replace")
+        return store_error(status, text, self.directory.decode("utf-8", "replace"))
+
+    @property
+    def format(self):
+        """COPY, or that of a broker alone; as the store says, whatever the file does."""
+        return store_format(&self.held.store, &self.held.error)
+
+    @property
+    def applied(self):
+        """Of a copy: its cluster, and the last record of the log that it says it has; -1: none."""
+        cdef Reading* reading = &self.held.reading
+        return (<char*> reading.cluster)[:16], reading.position
+
+    def begin_group(self, bytes cluster, uint64_t chain, list records):
+        """From now on a copy that has read these records, the log's first; `chain` is the term's first."""
+        cdef Turned* held = self.held
+        cdef Reading* reading = &held.reading
+        cdef Record record
+        cdef rocksdb_writebatch_t* batch
+        cdef bytes content
+        reading_init(reading, 1)
+        memcpy(reading.cluster, <const char*> cluster, 16)
+        reading.has_cluster, reading.chain = True, chain
+        for offset, content in records:
+            if log_take(
+                reading, <int64_t> offset, <const uint8_t*> <const char*> content, len(content), &record
+            ) == TAKEN_HALT:
+                raise errors.StoreError(reading_why(reading))
+        batch = batch_new()
+        applied_put(&held.applying, batch)
+        self._turn(batch, True)
+
+    def leave_group(self):
+        """From now on a broker's alone."""
+        cdef rocksdb_writebatch_t* batch = batch_new()
+        applied_remove(&self.held.applying, batch)
+        self._turn(batch, False)
+
+    cdef _turn(self, rocksdb_writebatch_t* batch, bint is_copy):
+        cdef Turned* held = self.held
+        cdef int status
+        with nogil:
+            status = store_turn(&held.store, batch, is_copy, &held.error)
+        if status != STORE_OK:
+            raise self._error(status)
+
+    def write_format(self):
+        cdef Turned* held = self.held
+        cdef const char* directory = self.directory
+        cdef int64_t format = store_format(&held.store, &held.error)
+        cdef int status
+        with nogil:
+            status = store_format_file(directory, format, &held.error)
+        if status != STORE_OK:
+            raise self._error(status)

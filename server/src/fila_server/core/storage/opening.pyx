@@ -20,7 +20,7 @@ from fila_server.core.storage.database cimport (
     database_check_families, database_close, database_open, database_rebuild,
 )
 from fila_server.core.storage.disk cimport disk_check_start
-from fila_server.core.storage.families cimport FAMILY_COUNT, FRAMES, META, STAGED
+from fila_server.core.storage.families cimport FAMILY_COUNT, FRAMES, META, STAGED, STORE_FORMAT
 from fila_server.core.storage.log_note cimport lognote_begin, lognote_read, lognote_write
 from fila_server.core.storage.manifest cimport manifest_drop_repeated, manifest_needed_log
 from fila_server.core.storage.manifest_copy cimport manifest_copy_heal, manifest_copy_update
@@ -99,16 +99,20 @@ cdef int _format_agrees(
     """Whether this server knows it, and whether it is of a copy or of a broker alone, as was asked for."""
     if found > COPY_FORMAT:
         return _too_new(error, found)
+    if format == ANY_FORMAT:
+        return STORE_OK
     if found == COPY_FORMAT and format != COPY_FORMAT:
         return store_failed(
             error, STORE_FAILED,
             "the data directory %.200s is a copy of a group's broker, and would be a second broker if it "
-            "served alone; start it as a node of its group, or name another data directory", directory)
+            "served alone; start it as a node of its group, name another data directory, or make it a "
+            "broker's alone again with fila-server cluster leave", directory)
     if found < COPY_FORMAT and format == COPY_FORMAT:
         return store_failed(
             error, STORE_FAILED,
             "the data directory %.200s is of a broker alone, and no copy of a group's; start it without a "
-            "group, or name an empty data directory", directory)
+            "group, name an empty data directory, or begin the group with it by fila-server cluster init",
+            directory)
     return STORE_OK
 
 
@@ -282,14 +286,34 @@ cdef int _open_damaged(
     return status
 
 
-cdef int _format_record_put(Store* store, int64_t format, StoreError* error) noexcept nogil:
+cdef int store_turn(
+        Store* store, rocksdb_writebatch_t* batch, bint is_copy, StoreError* error) noexcept nogil:
+    return _write_format_record(store, batch, COPY_FORMAT if is_copy else STORE_FORMAT, error)
+
+
+cdef int _write_format_record(
+        Store* store, rocksdb_writebatch_t* batch, int64_t format, StoreError* error) noexcept nogil:
     cdef char number = <char>format
-    cdef rocksdb_writebatch_t* batch = batch_new()
     cdef int status
     batch_put(store, batch, META, FORMAT_KEY, strlen(FORMAT_KEY), &number, 1)
     status = store_write(store, batch, error)
     batch_free(batch)
     return store_sync(store, error) if status == STORE_OK else status
+
+
+cdef int64_t store_format(Store* store, StoreError* error) noexcept nogil:
+    cdef char* value = NULL
+    cdef size_t value_bytes = 0
+    cdef int64_t found
+    if store_get(store, META, FORMAT_KEY, strlen(FORMAT_KEY), &value, &value_bytes, error) != STORE_OK:
+        return 0
+    found = value[0] if value_bytes == 1 else 0
+    free(value)
+    return found
+
+
+cdef int store_format_file(const char* directory, int64_t format, StoreError* error) noexcept nogil:
+    return format_write(directory, format, error)
 
 
 cdef int _check_format_record(
@@ -303,13 +327,18 @@ cdef int _check_format_record(
         found = value[0] if value_bytes == 1 else 0
         free(value)
         status = _format_agrees(found, format, directory, error)
-        if status != STORE_OK:
+        if status != STORE_OK or format == ANY_FORMAT:
             return status
         # From now on there may be records that an older server can't read.
         if found < format:
-            status = _format_record_put(store, format, error)
+            status = _write_format_record(store, batch_new(), format, error)
             if status != STORE_OK:
                 return status
+    elif format == ANY_FORMAT:
+        return store_failed(
+            error, STORE_DAMAGED,
+            "the store in the data directory %.200s does not say which format it has; start the server once, "
+            "which puts it right", directory)
     elif status == STORE_NOT_FOUND:
         store.created = rocksdb_get_latest_sequence_number(store.db) == 0
         if not store.created and format_read(directory) == FORMAT_UNREADABLE:
@@ -323,7 +352,7 @@ cdef int _check_format_record(
             status = _format_agrees(format_read(directory), format, directory, error)
             if status != STORE_OK:
                 return status
-        status = _format_record_put(store, format, error)
+        status = _write_format_record(store, batch_new(), format, error)
         if status != STORE_OK:
             return status
     elif status != STORE_DAMAGED:       # a damaged record leaves the file to judge by
