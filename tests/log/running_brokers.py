@@ -40,6 +40,7 @@ TOPICS = (
     "behind",
     "short",
     "begun",
+    "backed-up",
 )
 WAIT_MS = 30_000
 """How long a loaded machine may take for an answer that comes in milliseconds."""

@@ -8,7 +8,10 @@ from __future__ import annotations
 import random
 import shutil
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +28,7 @@ TOPIC = {
     "test_a_damaged_copy_is_set_aside_and_replaced_by_itself": "damaged",
     "test_a_standby_that_was_away_for_too_long_takes_a_copy": "behind",
     "test_an_owner_that_may_not_truncate_says_so_and_goes_on": "short",
+    "test_a_standbys_backup_is_a_copy_for_its_group_or_a_broker_alone": "backed-up",
 }
 PIECE = random.Random(1).randbytes(900_000)
 PIECES, FEW = 8, 4
@@ -81,10 +85,11 @@ def kill(server):
     server.process.wait()
 
 
-def fill(owner, pieces=PIECES):
+def fill(owner, pieces=PIECES, first=0):
     """By default more than the brokers keep."""
-    owner.admin.CreateQueue(admin.CreateQueueRequest(name="q"))
-    for number in range(pieces):
+    if not first:
+        owner.admin.CreateQueue(admin.CreateQueueRequest(name="q"))
+    for number in range(first, first + pieces):
         owner.service.Enqueue(service.EnqueueRequest(queue="q", payload=b"%d" % number + PIECE))
 
 
@@ -184,3 +189,41 @@ def test_an_owner_that_may_not_truncate_says_so_and_goes_on(nodes):
     assert "the log was not truncated" in told["detail"]
     assert told["below"] > 0
     assert numbers(owner) == [0]
+
+
+def test_a_standbys_backup_is_a_copy_for_its_group_or_a_broker_alone(nodes):
+    owner = wait_until_started(nodes.start(0))
+    standby = nodes.start(1)
+    wait_for(standby, "cluster.standby")
+    fill(owner, FEW)
+    _written_log(nodes.data_dir(1))
+    program = Path(sys.executable).with_name("fila-server")
+
+    def run(*words):
+        done = subprocess.run(
+            [program, *words], check=False, cwd=nodes.folder / "backups", capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    (nodes.folder / "backups").mkdir()
+    run("backup", "--data-dir", nodes.data_dir(1), "taken")
+    assert standby.event("checkpoint.made")
+    run("restore", "--data-dir", "alone", "taken")
+    told = run("cluster", "leave", "--as-it-is", "alone")
+    assert "What the log holds beyond it is not in it" in told
+    alone = launch(nodes.folder / "backups" / "alone", nodes.folder / "backups" / "alone.log")
+    nodes.running.append(alone)
+    assert numbers(wait_until_started(alone)) == list(range(FEW))
+
+    # In its group it reads on from there. An owner's backups go on, too.
+    fill(owner, FEW, first=FEW)
+    kill(standby)
+    shutil.rmtree(nodes.data_dir(1))
+    run("restore", "--data-dir", nodes.data_dir(1), "taken")
+    again = nodes.start(1)
+    wait_for(again, "cluster.standby")
+    assert not again.event("cluster.copy_wanted")
+    kill(owner)
+    assert numbers(wait_until_started(again)) == list(range(2 * FEW))
+    run("backup", "--data-dir", nodes.data_dir(1), "of-the-owner")

@@ -9,6 +9,9 @@
 Who may open files of the data directory may open the socket: no key is asked for, and no port is opened. The
 connection holds the checkpoint: a program that is killed leaves none behind. Nor does a server that was killed: the
 next start removes it (opening.py).
+
+A standby of a group answers, too, on a thread of its own. Once it owns the server's end takes its place, while a
+checkpoint that is being copied stays where it is.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import os
 import shutil
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,6 +43,10 @@ ANSWER_S_MAX = 120.0
 """A checkpoint copies the newest log, 300 MB at most; on a disk that takes longer something is wrong."""
 
 
+_HELD: set[Path] = set()
+"""Data directories of this process in which a checkpoint is made, or being copied."""
+
+
 class Answer(msgspec.Struct):
     """What the server says, as one line of JSON."""
 
@@ -49,12 +57,19 @@ class Answer(msgspec.Struct):
 class Control:
     """The server's end. One checkpoint at a time; all of it belongs to the loop's thread."""
 
-    def __init__(self, data_dir: Path, make: Callable[[str], None], spare_bytes: int) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        make: Callable[[str], None],
+        spare_bytes: int,
+        tell: Callable[..., None] = emit,
+    ) -> None:
         """`make` makes a checkpoint at a path and may block; `spare_bytes` must stay free on the disk beside it."""
         self._data_dir = data_dir
+        self._tell = tell
         self._make = make
         self._spare_bytes = spare_bytes
-        self._busy = False
+        self._making: asyncio.Future[Path] | None = None
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -76,6 +91,19 @@ class Control:
         await asyncio.gather(*self._connections, return_exceptions=True)
         (self._data_dir / SOCKET).unlink(missing_ok=True)
 
+    async def hand_over(self) -> None:
+        """Take no more; once this returns no checkpoint is being made, and another Control may take this place."""
+        if self._server is None:
+            return
+        self._server.close()
+        (self._data_dir / SOCKET).unlink(missing_ok=True)
+        if self._making is not None:
+            await asyncio.wait([self._making])
+
+    async def copied(self) -> None:
+        """Wait for whoever copies a checkpoint."""
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -94,19 +122,19 @@ class Control:
         if asked != _ASK:
             writer.write(_line(Answer(error="the server is asked for something it does not know")))
             return
-        if self._busy:
+        if self._data_dir in _HELD:
             writer.write(_line(Answer(error="another backup is being taken; wait for its end")))
             return
-        self._busy = True
+        _HELD.add(self._data_dir)
         try:
             await self._hold(reader, writer)
         finally:
-            self._busy = False
+            _HELD.discard(self._data_dir)
 
     async def _hold(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         place = self._data_dir / CHECKPOINT
         began_s = time.monotonic()
-        making = asyncio.ensure_future(
+        self._making = making = asyncio.ensure_future(
             asyncio.to_thread(make_checkpoint, self._data_dir, CHECKPOINT, self._make, self._spare_bytes)
         )
         try:
@@ -114,18 +142,52 @@ class Control:
         except errors.StartError as error:
             await asyncio.to_thread(remove_checkpoint, place)
             writer.write(_line(Answer(error=str(error))))
-            emit("checkpoint.refused", peer=_who(writer), level="warning", detail=str(error))
+            self._tell("checkpoint.refused", peer=_who(writer), level="warning", detail=str(error))
             return
         except asyncio.CancelledError:
             await asyncio.wait([making])  # the store may not be closed under it
             raise
-        emit("checkpoint.made", peer=_who(writer), took_ms=int((time.monotonic() - began_s) * 1000))
+        self._tell("checkpoint.made", peer=_who(writer), took_ms=int((time.monotonic() - began_s) * 1000))
         writer.write(_line(Answer(ok=True)))
         with contextlib.suppress(OSError):
             while await reader.read(4096):  # until the connection's end; nothing is to be said any more
                 pass
         await asyncio.to_thread(remove_checkpoint, place)
-        emit("checkpoint.removed", held_ms=int((time.monotonic() - began_s) * 1000))
+        self._tell("checkpoint.removed", held_ms=int((time.monotonic() - began_s) * 1000))
+
+
+def _log(kind: str, *, level: str = "info", **about: object) -> None:
+    """What happens is told to the log alone where events are another thread's."""
+    getattr(log, level)(kind, **about)
+
+
+class ControlThread:
+    """A Control where no loop runs yet, from now until `end`."""
+
+    def __init__(self, data_dir: Path, make: Callable[[str], None], spare_bytes: int) -> None:
+        self._control = Control(data_dir, make, spare_bytes, _log)
+        self._loop, self._over, self._is_free = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
+        threading.Thread(target=self._run, name="fila-control", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._is_free.set()
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        await self._control.start()
+        await self._over.wait()
+        await self._control.hand_over()
+        self._is_free.set()
+        await self._control.copied()
+
+    def end(self) -> None:
+        """Another Control may take its place once this returns. Who copies a checkpoint goes on."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: it has ended before
+            self._loop.call_soon_threadsafe(self._over.set)
+        self._is_free.wait()
 
 
 def make_checkpoint(data_dir: Path, name: str, make: Callable[[str], None], spare_bytes: int) -> Path:

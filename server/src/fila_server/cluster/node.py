@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 import structlog
 
 from fila_server import errors
+from fila_server.backup.control import ControlThread
 from fila_server.cluster import kafka_settings
 from fila_server.cluster.copy_lines import COPY, Offer
 from fila_server.cluster.directories import Directories
@@ -119,6 +120,7 @@ class Node:
         self._port = PeerPort(cluster, trust, self.report, {COPY: giver.give})
         self._peers = [Peer(address, cluster, trust, self._events.put) for address in cluster.other_nodes]
         self._clients = StandbyPorts(settings, self.group)
+        self._control = ControlThread(self._directories.data_dir, self._checkpoint, spare_bytes)
 
     def _open(self) -> Want | None:
         """Open the copy that is there, or say why another one is wanted. Raises StartError."""
@@ -230,7 +232,7 @@ class Node:
     def _checkpoint(self, path: str) -> None:
         copy = self._copy
         if copy is None:
-            raise errors.StoreError("it has no copy any more")
+            raise errors.StoreError(f"this node has no copy just now: {self._seeding.why}")
         copy.checkpoint(path)
 
     def lacks(self) -> str:
@@ -376,6 +378,7 @@ class Node:
     def open_engine(self) -> Engine:
         """The engine of a node that owns. Once its term is over the process begins anew, unless it is about to end."""
         self._end_upkeep()
+        self._control.end()
         try:
             engine = open_owner(self._settings, self.copy)
         except errors.StoreDamaged as damaged:
