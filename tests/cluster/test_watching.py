@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fila_server.cluster.watching import Bidden, Event, Heard, Hindered, Missed, Read, Watch
 
-SCENARIOS = yaml.safe_load(Path(__file__).with_name("who_serves.yaml").read_text())["scenarios"]
+SCENARIOS = yaml.load(Path(__file__).with_name("who_serves.yaml").read_text(), yaml.CSafeLoader)["scenarios"]
 EVENTS: dict[str, Any] = {
     "read": Read,
     "heard": Heard,

@@ -29,6 +29,23 @@ def _holds(pid: int) -> set[str]:
     return held
 
 
+def _libraries(pid: int) -> set[str]:
+    """The compiled modules that it has loaded."""
+    paths = (line.split()[-1] for line in Path(f"/proc/{pid}/maps").read_text().splitlines())
+    return {path for path in paths if path.endswith(".so") and "/fila_server/" in path}
+
+
+def test_a_forked_server_loads_no_compiled_module_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("FILA_SOAK", raising=False)
+    server = wait_until_started(launch(tmp_path / "data", tmp_path / "server.log"))
+    source = _libraries(prepared._sources[sys.executable]._process.pid)
+    loaded = _libraries(server.process.pid)
+
+    assert server.stop() == 0
+    assert source
+    assert loaded - source == set()
+
+
 def test_a_forked_server_holds_open_nothing_of_what_it_was_forked_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -9,6 +9,7 @@ import struct
 import threading
 import time
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -291,18 +292,22 @@ def test_compressed_requests_are_taken(server: RunningServer, queue: str, how: g
 
 
 @pytest.mark.parametrize(
-    ("encoding", "payload"),
+    ("encoding", "packed"),
     [
-        (b"gzip", gzip.compress(bytes(200 << 20), 9)),
-        (b"gzip", gzip.compress(b"x" * 1000)[:-9]),
-        (b"deflate", zlib.compress(b"x") + b"behind it"),
-        (b"gzip", b"not gzip at all"),
-        (b"br", b"x"),
-        (b"identity", b"x"),
+        # Packed in the test: each process of pytest makes these lists.
+        (b"gzip", lambda: gzip.compress(bytes(200 << 20), 9)),
+        (b"gzip", lambda: gzip.compress(b"x" * 1000)[:-9]),
+        (b"deflate", lambda: zlib.compress(b"x") + b"behind it"),
+        (b"gzip", lambda: b"not gzip at all"),
+        (b"br", lambda: b"x"),
+        (b"identity", lambda: b"x"),
     ],
     ids=["bomb", "cut short", "more behind it", "not gzip", "unknown encoding", "marked and not encoded"],
 )
-def test_bad_compression_ends_the_call_alone(server: RunningServer, encoding: bytes, payload: bytes) -> None:
+def test_bad_compression_ends_the_call_alone(
+    server: RunningServer, encoding: bytes, packed: Callable[[], bytes]
+) -> None:
+    payload = packed()
     with RawClient(server.addresses["grpc"]) as client:
         client.begin(1, ENQUEUE, (b"grpc-encoding", encoding))
         client.pour(frame(DATA, 0, 1, b"\1" + struct.pack(">I", len(payload))), looks=50)

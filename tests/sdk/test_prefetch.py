@@ -21,7 +21,7 @@ from fila.prefetch import (
 )
 
 CONFORMANCE = Path(__file__).parents[2] / "sdks/conformance/prefetch.yaml"
-SCENARIOS = yaml.safe_load(CONFORMANCE.read_text())["scenarios"]
+SCENARIOS = yaml.load(CONFORMANCE.read_text(), yaml.CSafeLoader)["scenarios"]
 
 
 def play(control: AdaptivePrefetch, step: dict[str, Any]) -> Any:

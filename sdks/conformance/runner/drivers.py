@@ -52,7 +52,7 @@ def languages(file: Path) -> list[Language]:
                 item["program"]["fence"], item["program"]["file"], tuple(item["program"]["command"])
             ),
         )
-        for item in yaml.safe_load(file.read_text())
+        for item in yaml.load(file.read_text(), yaml.CSafeLoader)
     ]
 
 
