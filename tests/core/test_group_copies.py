@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fila_server import errors
-from fila_server.core.runtime.store_copy import BEGINS_LATER, FOLLOWS, HALTS, StoreCopy
+from fila_server.core.runtime.store_copy import BEGINS_LATER, FOLLOWS, HALTS, LOW, ROOMY, StoreCopy
 from tests.simulation.log_replay import Replay, dumped
 
 BARRIERS = 4_096
@@ -156,6 +156,19 @@ def test_an_empty_node_halts_where_the_log_has_no_beginning_any_more(group):
 
 
 # --- the disk of a standby
+
+
+def test_a_standby_looks_at_its_disk_and_its_copy_follows_none_the_less(group):
+    owner, roomy = group.owner(), group.node()
+    low = group.node(storage_min_free_bytes=1 << 60)
+    assert roomy.copy.look_at_disk()[0] == ROOMY
+    level, free_bytes = low.copy.look_at_disk()
+    assert level == LOW
+    assert 0 < free_bytes < 1 << 60
+    owner.enqueue("q", b"one")
+    follow_to_end(low)
+    assert low.copy.state == FOLLOWS
+    assert low.copy.upkeep() == -1
 
 
 def test_a_standby_goes_by_what_the_owner_says_that_its_messages_take(group):

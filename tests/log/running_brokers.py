@@ -40,6 +40,7 @@ TOPICS = (
     "behind",
     "short",
     "begun",
+    "full",
     "backed-up",
 )
 WAIT_MS = 30_000

@@ -18,6 +18,7 @@ from fila_server.telemetry import probes
 from fila_server.telemetry.group import STANDBY, GroupStatus, NodeStatus
 from fila_server.telemetry.probes import LoadingPage, bound
 from fila_server.telemetry.prometheus import MetricsPage, group_page
+from fila_server.telemetry.series import Disk
 from fila_server.telemetry.service import Telemetry
 
 PLACE = AddressOrOff("127.0.0.1:0")
@@ -83,7 +84,8 @@ async def test_a_standby_has_a_page_of_metrics_of_its_group():
     nodes = (NodeStatus("10.0.0.2:5556", "fila-2", role=STANDBY, behind=7), NodeStatus("10.0.0.1:5556"))
     try:
         assert (await ask_for(loading.port, "/metrics"))[0] == 503
-        loading.metrics = lambda: group_page(GroupStatus("orders", nodes, skipped=3))
+        status_of = GroupStatus("orders", nodes, skipped=3)
+        loading.metrics = lambda: group_page(status_of, Disk(1, 4096), 60.0)
         status, page = await ask_for(loading.port, "/metrics")
         assert status == 200
         for line in (
@@ -93,6 +95,9 @@ async def test_a_standby_has_a_page_of_metrics_of_its_group():
             assert f'\n{line}{{fila_cluster="orders"}} ' in page
         assert 'fila_cluster_behind{fila_cluster="orders"} 7\n' in page
         assert 'fila_cluster_nodes{fila_cluster="orders"} 2\n' in page
+        for line in ("storage_disk_level 1", "storage_disk_free_bytes 4096", "backup_age_seconds 60"):
+            assert f"\nfila_{line}\n" in page
+        assert "fila_storage_disk" not in group_page(status_of, Disk(0, -1), None).decode()
         assert "process_cpu_seconds_total" in page
         assert "fila_build_info" in page
     finally:

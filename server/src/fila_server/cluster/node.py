@@ -21,6 +21,7 @@ import structlog
 
 from fila_server import errors
 from fila_server.backup.control import ControlThread
+from fila_server.backup.last import backup_age_s
 from fila_server.cluster import kafka_settings
 from fila_server.cluster.copy_lines import COPY, Offer
 from fila_server.cluster.directories import Directories
@@ -29,6 +30,7 @@ from fila_server.cluster.identity import group_id, node_number
 from fila_server.cluster.log_keeper import LogKeeper
 from fila_server.cluster.peers import Peer, PeerPort, Trust
 from fila_server.cluster.reports import Asked, Report, nodes_of, shared_settings
+from fila_server.cluster.room import Room
 from fila_server.cluster.seeding import Seeding, Want
 from fila_server.cluster.sources import Lack
 from fila_server.cluster.standby_ports import StandbyPorts
@@ -89,6 +91,7 @@ class Node:
         self._serves = False
         self._copy: StoreCopy | None = None
         self._upkeep: Upkeep | None = None
+        self._room = Room(settings.storage.min_free_bytes)
         self._role = (STANDBY, _wall_ms())
         self._takeovers = 0
         self._shared_settings, self._version = shared_settings(settings), version()
@@ -218,7 +221,8 @@ class Node:
         """The page of metrics until the owner has its own. Any thread may ask."""
         from fila_server.telemetry.prometheus import group_page  # what nobody asks for is not loaded
 
-        return group_page(self.status())
+        age_s = backup_age_s(self._directories.data_dir, _wall_ms())
+        return group_page(self.status(), self._room.disk, age_s)
 
     def _offer(self) -> Offer:
         """What another node may take of this one, or why it may not."""
@@ -311,12 +315,17 @@ class Node:
             if reason in _LACKS and self._cluster.other_nodes:
                 self._seed(Want(_LACKS[reason], self.copy.why, offset - (reason == BEGINS_LATER)))
                 return
-            if self._watch.hindered != self.copy.why:
-                self._watch.take(_now_ms(), Hindered(self.copy.why))
-                self._becomes(HALTED)
-                log.error("cluster.halted", node=self._cluster.node, detail=self.copy.why)
+            self._halts(self.copy.why)
             time.sleep(HALTED_LOOK_S)
             return
+        if why := self._room.why_none(self.copy, is_served=self._owner() is not None):
+            self._halts(why)
+            time.sleep(FOLLOW_MS / 1000)
+            return
+        if self._watch.hindered:
+            self._watch.take(_now_ms(), Hindered(""))
+            self._becomes(STANDBY)
+            log.info("cluster.goes_on", node=self._cluster.node, position=self.copy.position)
         term, was_synced = self.copy.term, not self.lacks()
         self.copy.follow(FOLLOW_MS)
         if was_synced and self.copy.term != term:
@@ -331,6 +340,12 @@ class Node:
         elif now_ms - self._answered_ms >= LOOK_S * 1000:
             self._answered_ms = now_ms
             self.copy.look_again()
+
+    def _halts(self, why: str) -> None:
+        if self._watch.hindered != why:
+            self._watch.take(_now_ms(), Hindered(why))
+            self._becomes(HALTED)
+            log.error("cluster.halted", node=self._cluster.node, detail=why)
 
     def _hear(self) -> None:
         while not self._events.empty():

@@ -28,7 +28,7 @@ from fila_server.telemetry.probes import (
     response,
     unavailable,
 )
-from fila_server.telemetry.series import Attributes, Histogram, Series, group_series
+from fila_server.telemetry.series import Attributes, Disk, Histogram, Series, group_series, standby_series
 from fila_server.telemetry.snapshot import Snapshot
 from fila_server.version import commit, version
 
@@ -109,9 +109,10 @@ def build_lines() -> Iterator[str]:
     yield f"fila_build_info{_labels({'version': version(), 'commit': commit()})} 1\n"
 
 
-def group_page(group: GroupStatus) -> bytes:
+def group_page(group: GroupStatus, disk: Disk, backup_age_s: float | None) -> bytes:
     """The page of a node that stands by: there is no core to ask."""
-    lines = (line for series in group_series(group) for line in lines_of(series))
+    both = (*group_series(group), *standby_series(disk, backup_age_s))
+    lines = (line for series in both for line in lines_of(series))
     return "".join((*lines, *process_lines(), *build_lines())).encode("utf-8", "backslashreplace")
 
 

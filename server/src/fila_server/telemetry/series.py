@@ -231,6 +231,23 @@ def group_series(group: GroupStatus) -> Iterator[Series]:
         yield Series(metric, [({c.GROUP: group.group}, value)], [])
 
 
+class Disk(NamedTuple):
+    """Of a data directory, as of the last look."""
+
+    level: int
+    free_bytes: int
+    """-1: nobody has looked."""
+
+
+def standby_series(disk: Disk, backup_age_s: float | None) -> Iterator[Series]:
+    """What a standby tells of its machine, under the names that a broker's core tells it by."""
+    if disk.free_bytes >= 0:
+        yield _plain(c.DISK_LEVEL, [({}, disk.level)])
+        yield _plain(c.DISK_FREE, [({}, disk.free_bytes)])
+    if backup_age_s is not None:
+        yield _plain(c.BACKUP_AGE, [({}, backup_age_s)])
+
+
 def _plain(metric: Metric, points: list[tuple[Attributes, float]]) -> Series:
     return Series(metric, points, [])
 

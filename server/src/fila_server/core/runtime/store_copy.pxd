@@ -21,3 +21,4 @@ cdef class StoreCopy:
     cdef bint has_disk
     cdef int64_t min_free_bytes, ballast_bytes
     cdef ends(self)
+    cdef _open_disk(self)

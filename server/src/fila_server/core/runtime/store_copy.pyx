@@ -32,7 +32,9 @@ from fila_server.core.runtime.confirming cimport (
 )
 from fila_server.core.runtime.settings cimport store_configure
 from fila_server.core.storage.database cimport store_checkpoint
-from fila_server.core.storage.disk cimport Disk, disk_check, disk_open
+from fila_server.core.storage.disk cimport (
+    DISK_CRITICAL, DISK_LOW, DISK_ROOMY, Disk, disk_check, disk_open,
+)
 from fila_server.core.storage.families cimport Store, StoreOptions
 from fila_server.core.storage.opening cimport (
     ANY_FORMAT, COPY_FORMAT, store_close, store_format, store_format_file, store_open, store_turn,
@@ -52,6 +54,7 @@ _STORE_ERRORS = {
     STORE_TOO_NEW: errors.FormatTooNew,
     STORE_DAMAGED: errors.StoreDamaged,
 }
+ROOMY, LOW, CRITICAL = DISK_ROOMY, DISK_LOW, DISK_CRITICAL
 FORMAT = COPY_FORMAT                    # the newest of a data directory that this server reads
 FOLLOWS, BIDS, OWNS = GROUP_FOLLOWS, GROUP_BIDS, GROUP_OWNS
 RESIGNS, HALTS = GROUP_RESIGNS, GROUP_HALTS
@@ -161,6 +164,25 @@ cdef class StoreCopy:
             self.users -= 1
             self.used.notify_all()
 
+    cdef _open_disk(self):
+        """Under the GIL: the thread that follows and that of the upkeep may both be the first."""
+        cdef Within* held = <Within*> self.store
+        cdef bytes directory = os.path.dirname(held.store.directory)
+        if not self.has_disk:
+            disk_open(&held.disk, directory, self.min_free_bytes, self.ballast_bytes, &held.upkeep.error)
+            held.upkeep.store, held.upkeep.disk, self.has_disk = &held.store, &held.disk, True
+
+    def look_at_disk(self):
+        """The level of the disk (ROOMY, LOW, CRITICAL), and its free bytes; gives up the ballast.
+
+        For the thread that follows.
+        """
+        cdef Within* held = <Within*> self.store
+        self._open_disk()
+        with nogil:
+            disk_check(&held.disk)
+        return held.disk.level, held.disk.free_bytes
+
     def upkeep(self):
         """A standby's round of what keeps a disk small (storage/reclaim), each second, on its own thread.
 
@@ -168,17 +190,12 @@ cdef class StoreCopy:
         """
         cdef Within* held = <Within*> self.store
         cdef Group* group = self.group
-        cdef bytes directory = os.path.dirname(held.store.directory)
-        cdef const char* place = directory
         cdef uint64_t live
         if not self.has_store:
             return -1
+        self._open_disk()
         self.users += 1
         with nogil:
-            if not self.has_disk:
-                disk_open(&held.disk, place, self.min_free_bytes, self.ballast_bytes, &held.upkeep.error)
-                held.upkeep.store, held.upkeep.disk, self.has_disk = &held.store, &held.disk, True
-            disk_check(&held.disk)
             live = atomic_load(&group.live_bytes)
             # As long as it is not known, nothing is too much.
             held.upkeep.live_frame_bytes = <int64_t> min(live, <uint64_t> (INT64_MAX // 4))
