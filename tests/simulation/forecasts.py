@@ -29,6 +29,7 @@ ASK_EVERY_MS = 1_500
 WARM_UP_MS = 30_000
 QUEUE = "orders"
 KEYS = [f"key-{number}" for number in range(8)]
+KINDS = ("head", "tail", "head in line", "tail in line")
 WINDOW = 5
 HANDLING_MS = 200.0
 """A consumer handles 25 messages a second."""
@@ -40,7 +41,7 @@ class Asked:
 
     at_ms: int
     key: str
-    is_tail: bool
+    kind: str
     target: int
     """How many of the key's messages have gone when this one has."""
     told: Interval | Unknown
@@ -98,7 +99,7 @@ class Load:
         self.streams: dict[int, bool] = {}
         self.asked: list[Asked] = []
         self.waiting: dict[str, list[Asked]] = {key: [] for key in KEYS}
-        self.outcomes = {False: Outcome(), True: Outcome()}
+        self.outcomes = {kind: Outcome() for kind in KINDS}
         self.every(LOOK_EVERY_MS, self.look)
         self.after(WARM_UP_MS, lambda: self.every(ASK_EVERY_MS, self.ask))
 
@@ -205,15 +206,16 @@ class Load:
                 continue
             told = forecast(situation, looks, place)
             target = self.gone[key] + place
-            asked = Asked(self.now_ms, key, is_tail, target, told, situation.backlog)
+            kind = ("tail" if is_tail else "head") + (" in line" if situation.waiters is not None else "")
+            asked = Asked(self.now_ms, key, kind, target, told, situation.backlog)
             if isinstance(told, Unknown):
-                self.outcomes[is_tail].unknown[told] += 1
+                self.outcomes[kind].unknown[told] += 1
             else:
                 self.waiting[key].append(asked)
 
     def judge(self, asked: Asked) -> None:
         assert isinstance(asked.told, Interval)
-        outcome = self.outcomes[asked.is_tail]
+        outcome = self.outcomes[asked.kind]
         took_ms = self.now_ms - asked.at_ms
         if took_ms < asked.told.earliest_ms:
             outcome.early += 1
@@ -300,15 +302,12 @@ def _behind_a_bucket(load: Load, rate: int) -> list[str]:
 
 
 def line_weights(load: Load) -> None:
-    """Weights of 1 to 3 behind the bucket, and somebody weighs a key anew every half minute."""
+    """Weights of 1 to 3 behind the bucket."""
     keys = _behind_a_bucket(load, 20)
     for number, key in enumerate(keys):
         load.weigh(key, 1 + number % 3)
         load.produce(key, 2 + 2 * (number % 3), "mail")
         load.send(key, 60, "mail")
-    load.every(
-        30_000, lambda: load.weigh(load.random.choice(keys), load.random.choice([1, 2, 3])), spread=True
-    )
 
 
 def line_costs(load: Load) -> None:

@@ -91,7 +91,8 @@ class Previewed(Load):
             return
         if told.after.latest_ms > JUDGED_MS:
             return
-        asked = Asked(self.now_ms, key, place > 1, self.gone[key] + place, _interval(told.after), pending)
+        kind = "tail" if place > 1 else "head"
+        asked = Asked(self.now_ms, key, kind, self.gone[key] + place, _interval(told.after), pending)
         if not told.before.unknown:
             self.untouched[id(asked)] = _interval(told.before)
         self.waiting[key].append(asked)

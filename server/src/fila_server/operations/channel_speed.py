@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -35,6 +36,8 @@ class Speed:
     unscaled: tuple[tuple[float, float], ...]
     """The same as it was: consumers that came and left before will do so again."""
     is_sure: bool
+    burstiness: float = 1.0
+    """The variance of what came between two looks, in its mean: 1 where messages come one by one, at random."""
 
     def slowed(self, by: float) -> Speed:
         """The same, were only such a part of it left."""
@@ -71,7 +74,13 @@ def speed_seen(looks: Sequence[Look], consumers: int, usual_cost: float) -> Spee
     arrivals = (looks[-1].enqueued - looks[0].enqueued) * usual_cost / seconds
     growth = (looks[-1].enqueued - looks[0].enqueued - looks[-1].leased + looks[0].leased) / seconds
     per_s = rate_of_last(stretches, SPEED_OF_S)
-    return Speed(per_s, arrivals, growth, stretches, unscaled, is_sure)
+    return Speed(per_s, arrivals, growth, stretches, unscaled, is_sure, _burstiness(looks))
+
+
+def _burstiness(looks: Sequence[Look]) -> float:
+    came = [now.enqueued - before.enqueued for before, now in pairwise(looks)]
+    mean = statistics.fmean(came)
+    return statistics.pvariance(came, mean) / mean if mean > 0 else 1.0
 
 
 def _is_full(before: Look, now: Look) -> bool:

@@ -50,14 +50,23 @@ NEWCOMERS_ROUNDS = 0.5
 FINISHING_SPREAD = 1.35
 """Standard deviations on either side, of when the n-th consumer from now is done: they finish a little more regularly
 than at random, and nine of ten of those moments lie within."""
-BUCKET_SPREAD_DOWN = 0.87
-"""As SPREAD_OF_WORK, towards the least, in a line: fewer keys come to it that have nothing there; likewise."""
-BUCKET_EARLY, BUCKET_LATE = 0.97, 1.05
-"""What the last message in a bucket's line may be early or late by; likewise."""
+JOINING_EARLY, JOINING_SPREAD = 0.7, 1.1
+"""Who comes from a line comes behind everybody: so much of their turn at least, and standard deviations above it;
+found by simulation."""
+LINE_SPREAD_DOWN, LINE_EARLY, LINE_LATE = 0.87, 0.03, 0.05
+"""As SPREAD_OF_WORK towards the least, and beyond both ends, where keys of a line come and go; likewise."""
+LINE_ROUNDS = 0.6
+"""On either side, in rounds of a line in which everybody pays for a message, where all in it stay; likewise."""
+BURSTINESS_STEADY, BURSTINESS_WILD = 2.0, 11.0
+"""Up to the first, keys that wait in a line that grows stay there; from the second on, nobody can say."""
+SHRINKS_WILD = 1 / 3
+"""Nor where a line becomes shorter by such a part of its rate."""
 SHARED_MIN = 0.02
 """Of the speed, at least so much is taken to be left beyond what is committed."""
 BUCKET_EXACT_S = 0.01
-"""Where each turn in a line is for whole messages and a consumer has room, tokens come at moments that are known."""
+"""Where each turn in a line is for whole messages, tokens come at moments that are known."""
+WEIGHT_MIN = 0.01
+"""A key whose round grants less of a message than that does not make a whole line unsure."""
 ARRIVALS_MAX = 0.8
 """Of the speed; beyond, arrivals meanwhile would make the time endless."""
 NINE_OF_TEN = 1.645
@@ -120,6 +129,12 @@ class Waiters:
         """A round grants each key whole messages, so that nobody saves for one."""
         grants = (self.weight, *(rivals.weight for rivals in self.rivals))
         return all(abs(grant - round(grant)) < 1e-6 for grant in grants)
+
+    @property
+    def rounds_for_all(self) -> float:
+        """Rounds in which a round grants everybody one message."""
+        least = min(self.weight, *(rivals.weight for rivals in self.rivals), 1.0)
+        return 1 / max(least, WEIGHT_MIN)
 
     @property
     def messages(self) -> float:
@@ -256,6 +271,8 @@ class _Work:
     least: float
     likely: float
     most: float
+    if_all_stay: float
+    """If all that have something now have something until then, and nobody comes."""
 
 
 def forecast(situation: Situation, looks: Sequence[Look], place: int = 1) -> Interval | Unknown:
@@ -285,9 +302,9 @@ def forecast(situation: Situation, looks: Sequence[Look], place: int = 1) -> Int
     others = _round_s(situation, speed) / one_s
     # Where a consumer has room it goes with its token.
     turns_s = (
-        0.0,
-        0.5 * others * one_s,
-        0.0 if situation.room else _nth(others + 1, FINISHING_SPREAD) * one_s,
+        JOINING_EARLY * others * one_s,
+        others * one_s,
+        0.0 if situation.room else _nth(others + 1, JOINING_SPREAD) * one_s,
     )
     return _interval(
         *(max(token_s + turn_s, own_s) for token_s, turn_s, own_s in zip(bucket, turns_s, turn, strict=True))
@@ -380,7 +397,7 @@ def _work_before(situation: Situation, speed: Speed, place: int) -> _Work:
             beyond = (situation.own_held - situation.cap + 1) / situation.own_held
             waits = beyond * situation.held * situation.usual_cost + situation.round_work
             first, most = max(first, waits), max(most, 2 * waits)
-        return _Work(min(least, first), first, most)
+        return _Work(min(least, first), first, most, first)
     rounds = own / (situation.weight * situation.quantum)
     # The round of now is begun: of it only those are still to come who stand before the key.
     begun = max(situation.round_work - situation.before_its_turn, 0.0)
@@ -393,6 +410,7 @@ def _work_before(situation: Situation, speed: Speed, place: int) -> _Work:
         if rivals.work >= granted:
             staying += rivals.weight
     least, most = max(least, own), max(most, own)
+    if_all_stay = most
     # What comes to keys that stay until then anyway is served after; what comes to others makes rivals of them.
     others = situation.rivals_weight
     counted = 1 - staying / others if others else 1.0
@@ -412,7 +430,7 @@ def _work_before(situation: Situation, speed: Speed, place: int) -> _Work:
         # Each message is held as long as the others are, and the next one then waits for a turn of everybody else.
         cycle = max(situation.held, 1) * situation.usual_cost + situation.round_work
         slowed = own * cycle / (situation.cap * situation.mean_cost)
-    return _Work(max(least, slowed), max(likely, slowed), max(most, likely, slowed))
+    return _Work(max(least, slowed), max(likely, slowed), max(most, likely, slowed), max(if_all_stay, slowed))
 
 
 # --- the bucket ------------------------------------------------------------------------------
@@ -430,14 +448,29 @@ def _of_bucket(
     line = Speed(per_s, max(per_s + growth_per_s, 0.0), 0.0, (), (), True)
     part = min(place / max(situation.backlog, 1), 1.0)
     tokens = max(round(part * waiters.own), 1) if place > 1 else 1
-    work = _work_before(waiters.as_situation(), line, tokens)
-    earliest_s, likely_s, latest_s = (
-        max(each - waiters.level / channels, 0.0) / per_s for each in (work.least, work.likely, work.most)
-    )
-    if place == 1 and situation.room and waiters.is_even:
-        return likely_s - BUCKET_EXACT_S, likely_s, likely_s + BUCKET_EXACT_S
+    ring = waiters.as_situation()
+    work = _work_before(ring, line, tokens)
+
+    def seconds(of_work: float) -> float:
+        return max(of_work - waiters.level / channels, 0.0) / per_s
+
     if place == 1:
-        return earliest_s * 0.95, likely_s, latest_s * 1.1
-    down = BUCKET_SPREAD_DOWN * math.log(work.likely / work.least)
-    up = SPREAD_OF_WORK * math.log(work.most / work.likely)
-    return likely_s * math.exp(-down) * BUCKET_EARLY, likely_s, likely_s * math.exp(up) * BUCKET_LATE
+        likely_s = seconds(work.likely)
+        if waiters.is_even:
+            return likely_s - BUCKET_EXACT_S, likely_s, likely_s + BUCKET_EXACT_S
+        return seconds(work.least) * 0.95, likely_s, seconds(work.most) * 1.1
+    # What comes to a line that grows comes to keys that wait there: all stay, unless messages come in bursts.
+    likely = min(work.likely, work.if_all_stay)
+    unsure = _unsure_who_stays(line, speed)
+    down = unsure * (LINE_SPREAD_DOWN * math.log(likely / work.least) + LINE_EARLY)
+    up = unsure * (SPREAD_OF_WORK * math.log(work.most / likely) + LINE_LATE)
+    round_s = LINE_ROUNDS * (ring.round_work + waiters.weight) * waiters.rounds_for_all / per_s
+    likely_s = seconds(likely)
+    return likely_s * math.exp(-down) - round_s, likely_s, likely_s * math.exp(up) + round_s
+
+
+def _unsure_who_stays(line: Speed, speed: Speed) -> float:
+    """0 where all that wait in the line will have something there all the time, 1 where nobody can say."""
+    bursts = (speed.burstiness - BURSTINESS_STEADY) / (BURSTINESS_WILD - BURSTINESS_STEADY)
+    shrinks = (1 - line.arrivals_per_s / line.per_s) / SHRINKS_WILD
+    return min(max(bursts, shrinks, 0.0), 1.0)
