@@ -30,3 +30,43 @@ def test_the_nodes_of_a_group_are_a_line_each(fila, broker: FakeBroker):
     assert_golden("cluster_status.txt", fila("cluster", "status").out)
     broker.answers["GetClusterStatus"] = cluster_pb2.GetClusterStatusResponse()
     assert fila("cluster", "status").out == "the broker is alone: its cluster.name is empty\n"
+
+
+def standby(name, addr, others=(), **more):
+    own = cluster_pb2.ClusterNode(
+        node=name, peer_addr=addr, role=cluster_pb2.NODE_ROLE_STANDBY, store_format=3, log_format=1, **more
+    )
+    return cluster_pb2.GetClusterStatusResponse(group="orders", nodes=[own, *others])
+
+
+def gone(name, addr, **more):
+    return cluster_pb2.ClusterNode(
+        node=name, peer_addr=addr, role=cluster_pb2.NODE_ROLE_GONE, lacks="it answers no probe", **more
+    )
+
+
+def test_where_no_node_serves_each_that_answers_is_as_it_says_itself(fila, broker: FakeBroker):
+    other, away = FakeBroker(), FakeBroker()
+    away.stop()
+    both = "--addr", f"{broker.address},{away.address},{other.address}", "cluster", "status"
+    third = gone("fila-3", "c:1", position=70)
+    broker.answers["GetClusterStatus"] = standby(
+        "fila-1", "a:1", [gone("fila-2", "b:1", position=80), third], position=90, lacks="its clock is off"
+    )
+    other.answers["GetClusterStatus"] = standby("fila-2", "b:1", position=99, lacks="the disk is low")
+    told = fila(*both)
+    assert told.code == 0
+    first, second, last, summary = told.out.splitlines()[1:]
+    assert first.startswith("fila-1  standby  -         9  no")
+    assert first.endswith("its clock is off")
+    assert second.startswith("fila-2  standby  -         0  no")
+    assert second.endswith("the disk is low")
+    assert last.startswith("fila-3  gone     -        29  no")
+    assert summary == "group orders, where no node serves: 2 of 3 nodes said how it is itself"
+
+    # Somebody serves by now: it alone is asked for the others.
+    serving = standby("fila-2", "b:1", [third])
+    serving.nodes[0].role = cluster_pb2.NODE_ROLE_OWNER
+    other.answers["GetClusterStatus"] = serving
+    assert "group orders, term 0: 0 of 2 nodes in sync" in fila(*both).out
+    other.stop()

@@ -14,7 +14,8 @@ import pytest
 from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
+from fila.v1 import admin_pb2, admin_pb2_grpc, cluster_pb2, service_pb2, service_pb2_grpc
+from fila_server.cluster import standby_ports
 from fila_server.cluster.standby_ports import (
     CONNECTIONS_MAX,
     COST_A_SECOND,
@@ -105,6 +106,42 @@ def test_a_connection_that_stands_is_told_the_owner_of_now(channel, ports):
     refused = refusal(lambda: call(service_pb2.LeaseRequest(queue="q")))
     assert owner_told(refused) is None
     assert "no other node is known to serve. Try again" in refused.details()
+
+
+def asks_how_it_is(channel) -> cluster_pb2.GetClusterStatusResponse:
+    stub = admin_pb2_grpc.FilaAdminStub(channel)
+    told: cluster_pb2.GetClusterStatusResponse = stub.GetClusterStatus(
+        cluster_pb2.GetClusterStatusRequest(), timeout=WAIT_S
+    )
+    return told
+
+
+def test_how_the_group_is_is_told_while_nobody_is_known_to_serve(monkeypatch):
+    monkeypatch.setattr(standby_ports, "REPORTED_S", 0)
+    told = cluster_pb2.GetClusterStatusResponse(
+        group="orders", nodes=[cluster_pb2.ClusterNode(node="fila-2", lacks="it has no copy" * 100)]
+    )
+    made = StandbyPorts(settings(), lambda: GROUP, told.SerializeToString)
+    with contextlib.closing(made), grpc.insecure_channel(f"127.0.0.1:{made.ports[0]}") as channel:
+        for count in range(30):
+            told.term = count
+            assert asks_how_it_is(channel) == told
+        lease = service_pb2_grpc.FilaServiceStub(channel).Lease
+        assert owner_told(refusal(lambda: lease(service_pb2.LeaseRequest()))) is None
+        made.name_owner(OWNER)
+        assert owner_told(refusal(lambda: asks_how_it_is(channel))) == OWNER
+        made.name_owner("")
+        assert asks_how_it_is(channel) == told
+        told.nodes[0].lacks = "x" * 20_000  # more than some client takes at once
+        assert owner_told(refusal(lambda: asks_how_it_is(channel))) is None
+
+
+def test_where_it_takes_a_key_to_ask_a_standby_tells_nobody_how_the_group_is():
+    base = settings()
+    with_keys = msgspec.structs.replace(base, auth=msgspec.structs.replace(base.auth, enabled=True))
+    made = StandbyPorts(with_keys, lambda: GROUP, lambda: b"\x0a\x06orders")
+    with contextlib.closing(made), grpc.insecure_channel(f"127.0.0.1:{made.ports[0]}") as channel:
+        assert owner_told(refusal(lambda: asks_how_it_is(channel))) is None
 
 
 def test_health_is_not_serving_and_who_watches_it_is_told_once(channel, ports):

@@ -63,6 +63,20 @@ def command(nodes, *words):
     )
 
 
+def status(nodes):
+    """What an operator sees."""
+    addresses = ",".join(f"127.0.0.1:{port}" for port in nodes.ports[2:])
+    told = subprocess.run(
+        [Path(sys.executable).with_name("fila"), "--addr", addresses, "cluster", "status"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr
+    assert "where no node serves: 1 of 2 nodes said how it is itself" in told.stdout
+    return told.stdout
+
+
 def ack(server, leased):
     server.service.Ack(service.AckRequest(queue="q", message_id=leased.id, lease_id=leased.metadata.lease_id))
 
@@ -92,6 +106,7 @@ def test_a_broker_becomes_a_group_and_a_broker_again_with_each_message_and_each_
     # Without its data nobody begins the group: the other node waits for the copy.
     other = nodes.start(1)
     wait_for(other, "cluster.waits")
+    assert "and this node has no copy of it" in status(nodes)
     owner = wait_until_started(nodes.start(0))
     wait_for(other, "cluster.copy_taken")
     wait_for(other, "cluster.standby")

@@ -8,7 +8,8 @@ somebody may wait for it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,18 @@ class GroupChannel:
         if self._here not in self._channels:
             self._channels[self._here] = self._open(self._here)
         return self._channels[self._here]
+
+    def each(self) -> Iterator[tuple[str, grpc.Channel]]:
+        """Every address that was given, with a channel to that node alone, one by one; those that cannot be reached are
+        left out."""
+        import grpc
+
+        for target in self._targets:
+            if target not in self._channels:
+                self._channels[target] = self._open(target)
+            with suppress(grpc.FutureTimeoutError):
+                grpc.channel_ready_future(self._channels[target]).result(CONNECT_S_MAX)
+                yield target, self._channels[target]
 
     def serving(self) -> grpc.Channel:
         """A channel to the node that serves, as far as is known; to the first address where nobody does."""

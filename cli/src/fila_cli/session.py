@@ -115,6 +115,13 @@ class Session:
             self._channel = _open_channel(self.address, self.api_key_file, self.ca_file)
         return cast("grpc.Channel", self._channel)
 
+    def each_node(self) -> Iterator[FilaAdminStub]:
+        """Of each address that was given, whoever serves; one after the other."""
+        from fila.v1.admin_pb2_grpc import FilaAdminStub
+
+        for _, channel in cast("GroupChannel", self.channel).each():
+            yield FilaAdminStub(channel)
+
     def close(self) -> None:
         if self._channel is not None:
             self._channel.close()

@@ -14,6 +14,8 @@ from fila_cli.values import age_text
 from fila_cli.watching import show_or_watch, watch_option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fila.v1.cluster_pb2 import ClusterNode, GetClusterStatusResponse
 
 _HEADINGS = ("NODE", "ROLE", "FOR", "BEHIND", "SYNC", "CLOCK", "VERSION", "FORMATS", "DIFFERS", "LACKS")
@@ -41,23 +43,61 @@ def cluster() -> None:
 @watch_option
 @click.pass_obj
 def status(session: Session, watch_ms: int | None) -> None:
-    """Say how each node of the group is, the one that serves first.
+    """Say how each node of the group is, the one that serves first. Where none does, each that answers says how
+    it is itself.
 
     FOR is how long it has its role, or has not answered. BEHIND counts records of the log, CLOCK is in
     milliseconds, FORMATS are of copy and log. DIFFERS names settings that are other ones than the owner's,
     and LACKS says why a node would not take over.
     """
-    from fila.v1 import cluster_pb2
 
     def look() -> tuple[GetClusterStatusResponse, str]:
-        request = cluster_pb2.GetClusterStatusRequest()
-        told = session.admin.GetClusterStatus(request, timeout=session.timeout_s)
-        return told, _text(told)
+        told, own = _asked(session)
+        return told, _text(told, own)
 
     show_or_watch(session, watch_ms, look)
 
 
-def _text(told: GetClusterStatusResponse) -> str:
+def _asked(session: Session) -> tuple[GetClusterStatusResponse, int]:
+    """What the node says that serves, and 0; or what each one says of itself, and how many did."""
+    import grpc
+
+    from fila.v1 import cluster_pb2
+
+    request = cluster_pb2.GetClusterStatusRequest()
+    answers: list[GetClusterStatusResponse] = []
+    for node in session.each_node():
+        try:
+            told = node.GetClusterStatus(request, timeout=session.timeout_s)
+        except grpc.RpcError:
+            continue
+        if not told.nodes or told.nodes[0].role == cluster_pb2.NODE_ROLE_OWNER:
+            return told, 0
+        answers.append(told)
+    if not answers:  # whoever refused named the owner, or why nobody may ask
+        return session.admin.GetClusterStatus(request, timeout=session.timeout_s), 0
+    return joined(answers), len(answers)
+
+
+def joined(answers: Sequence[GetClusterStatusResponse]) -> GetClusterStatusResponse:
+    """What the first one says, and of each other that answered its own words in the place of what others say of it."""
+    from fila.v1 import cluster_pb2
+
+    told = cluster_pb2.GetClusterStatusResponse()
+    told.CopyFrom(answers[0])
+    own = {answer.nodes[0].peer_addr: answer.nodes[0] for answer in answers}
+    furthest = max((node.position for node in [*told.nodes, *own.values()]), default=-1)
+    for node in told.nodes:
+        if mine := own.get(node.peer_addr):
+            node.node, node.role, node.position = mine.node, mine.role, mine.position
+            node.in_sync, node.lacks, node.version = mine.in_sync, mine.lacks, mine.version
+            node.store_format, node.log_format = mine.store_format, mine.log_format
+            node.since.CopyFrom(mine.since)
+        node.behind_records = max(furthest - node.position, 0)
+    return told
+
+
+def _text(told: GetClusterStatusResponse, own: int) -> str:
     if not told.group:
         return "the broker is alone: its cluster.name is empty"
     now_ms = int(datetime.now(UTC).timestamp() * 1000)
@@ -68,6 +108,9 @@ def _text(told: GetClusterStatusResponse) -> str:
         cut=("DIFFERS", "LACKS"),
     )
     synced = sum(each.in_sync for each in told.nodes)
+    if own:
+        nodes = counted(len(told.nodes), "node")
+        return f"{rows}\ngroup {told.group}, where no node serves: {own} of {nodes} said how it is itself"
     return f"{rows}\ngroup {told.group}, term {told.term}: {synced} of {counted(len(told.nodes), 'node')} in sync"
 
 

@@ -57,6 +57,7 @@ from fila_server.core.runtime.store_copy import (
 from fila_server.edge.redis.sentinel import Group, Member
 from fila_server.events import emit
 from fila_server.opening import open_owner
+from fila_server.operations.cluster import ClusterCalls
 from fila_server.telemetry.group import HALTED, OWNER, STANDBY, GroupStatus
 from fila_server.version import version
 
@@ -122,7 +123,7 @@ class Node:
         giver = Giver(self._directories.data_dir, spare_bytes, self._offer, self._checkpoint)
         self._port = PeerPort(cluster, trust, self.report, {COPY: giver.give})
         self._peers = [Peer(address, cluster, trust, self._events.put) for address in cluster.other_nodes]
-        self._clients = StandbyPorts(settings, self.group)
+        self._clients = StandbyPorts(settings, self.group, ClusterCalls(self.status).status)
         self._control = ControlThread(self._directories.data_dir, self._checkpoint, spare_bytes)
 
     def _open(self) -> Want | None:

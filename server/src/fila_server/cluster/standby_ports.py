@@ -1,6 +1,7 @@
 """A standby's ports for clients: each call is refused, and told where the owner is.
 
-    gRPC     UNAVAILABLE, reason NOT_OWNER, `owner` in ErrorInfo; health says NOT_SERVING
+    gRPC     UNAVAILABLE, reason NOT_OWNER, `owner` in ErrorInfo; health says NOT_SERVING. While no owner is known, how
+             the group is (GetClusterStatus), unless that takes a key: no key is judged here
     Redis    -READONLY, but to those that greet, and to those that ask who serves (standby_redis.py)
 
 One thread serves them until the node owns. It holds CONNECTIONS_MAX clients: one more, and the oldest of them ends,
@@ -38,6 +39,8 @@ log = structlog.get_logger("fila_server.cluster.standby_ports")
 
 CONNECTIONS_MAX = 256
 HANDSHAKE_S_MAX = 3.0
+REPORTED_S = 0.3
+"""An answer is given again for so long: it costs more than a refusal."""
 COST_A_SECOND = 4000.0
 """A call or command costs 1, and so does each KiB that clients send. Some 0.1 s of a core."""
 
@@ -117,6 +120,7 @@ class _GrpcClient(_Client):
     def _answer(self, data: bytes) -> tuple[bytes, int, bool]:
         session, before = self._session, self._session.calls
         session.says(*self._ports.refusal)
+        session.tells(self._ports.reported())
         answer, goes_on = session.take(data)
         return answer, session.calls - before, goes_on
 
@@ -149,10 +153,14 @@ class _RedisClient(_Client):
 class StandbyPorts:
     """Both ports, from now until `close`."""
 
-    def __init__(self, settings: Config, group: Callable[[], Group]) -> None:
-        """Hold the ports and begin to answer. `group`, from any thread, is what is known now. Raises PortTaken and
-        ConfigInvalid."""
+    def __init__(
+        self, settings: Config, group: Callable[[], Group], status: Callable[[], bytes] = lambda: b""
+    ) -> None:
+        """Hold the ports and begin to answer. `group`, from any thread, is what is known now, and `status` the answer
+        to GetClusterStatus. Raises PortTaken and ConfigInvalid."""
         self.group = group
+        self._status, self._needs_key = status, settings.auth.enabled
+        self._reported, self._reported_s = b"", float("-inf")
         self.allowance = Allowance()
         self.subscribers: set[_RedisClient] = set()
         """Those that hear when another node serves."""
@@ -204,6 +212,14 @@ class StandbyPorts:
         if redis and redis != self._redis_owner:
             before, self._redis_owner = self._redis_owner, Address(redis)
             self._loop.call_soon_threadsafe(self._switch, before or self._redis_owner, self._redis_owner)
+
+    def reported(self) -> bytes:
+        """How the group is, where nobody is known who could answer that better. Asked on the loop's thread."""
+        if self.owner or self._needs_key:
+            return b""
+        if (now_s := time.monotonic()) - self._reported_s >= REPORTED_S:
+            self._reported, self._reported_s = self._status(), now_s
+        return self._reported
 
     def _switch(self, before: Address, now: Address) -> None:
         for each in tuple(self.subscribers):

@@ -1,5 +1,5 @@
 """gRPC where nobody serves: each call of a connection is refused with the same words, and health is
-NOT_SERVING.
+NOT_SERVING. One question may be answered: how the group is.
 
 It holds no socket and knows no clock. Whoever has the bytes gives them, and writes what comes back. What one
 connection may make it hold is bounded by nghttp2's limits and by STREAMS_MAX.
@@ -25,14 +25,18 @@ cdef enum:
     CONTINUATIONS_MAX = 8
     FIELDS_MAX = 5
     NOT_SERVING_BYTES = 7
+    REPORT_BYTES_MAX = 16000          # what every client takes as one frame, of 16,384
+    STATUS_PATH_BYTES = 35
 
 # What a stream asks for; 0 is any other call.
 cdef enum Asks:
     CHECKS = 1
     WATCHES = 2
     WATCHES_ON = 3                  # it has been told
+    LOOKS = 4                       # how the group is
 
 cdef const char* HEALTH = b"/grpc.health.v1.Health/"    # 23 characters
+cdef const char* STATUS_PATH = b"/fila.v1.FilaAdmin/GetClusterStatus"
 # A gRPC frame: HealthCheckResponse.status = NOT_SERVING.
 cdef const char* NOT_SERVING = b"\0\0\0\0\2\x08\2"
 
@@ -41,6 +45,8 @@ cdef struct Refusal:
     nghttp2_nv fields[FIELDS_MAX]
     size_t count
     int64_t calls
+    const char* reported                # a gRPC frame: how the group is
+    size_t reported_bytes               # 0: that is refused, too
 
 
 cdef int _on_header(
@@ -55,6 +61,8 @@ cdef int _on_header(
             asks = CHECKS
         elif memcmp(rest, b"Watch", 5) == 0:
             asks = WATCHES
+    elif length == STATUS_PATH_BYTES and memcmp(value, STATUS_PATH, STATUS_PATH_BYTES) == 0:
+        asks = LOOKS if (<Refusal*> user).reported_bytes else 0
     nghttp2_session_set_stream_user_data(session, frame.hd.stream_id, <void*> asks)
     return 0
 
@@ -76,17 +84,33 @@ cdef ssize_t _read_health(
     return NOT_SERVING_BYTES
 
 
+cdef ssize_t _read_report(
+        nghttp2_session* session, int32_t stream_id, uint8_t* room, size_t length, uint32_t* flags,
+        nghttp2_data_source* source, void* user) noexcept nogil:
+    cdef Refusal* refusal = <Refusal*> user
+    cdef nghttp2_nv ok
+    if length < refusal.reported_bytes:     # a client that takes so little at once
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE
+    memcpy(room, refusal.reported, refusal.reported_bytes)
+    flags[0] |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM
+    nv_put(&ok, b"grpc-status", b"0", 1)
+    nghttp2_submit_trailer(session, stream_id, &ok, 1)
+    return <ssize_t> refusal.reported_bytes
+
+
 cdef int _on_frame(nghttp2_session* session, const nghttp2_frame* frame, void* user) noexcept nogil:
     cdef Refusal* refusal = <Refusal*> user
-    cdef nghttp2_data_provider health
+    cdef nghttp2_data_provider answer
+    cdef uintptr_t asks
     if frame.hd.type != NGHTTP2_HEADERS or frame.headers.cat != NGHTTP2_HCAT_REQUEST:
         return 0
     refusal.calls += 1
-    if nghttp2_session_get_stream_user_data(session, frame.hd.stream_id) == NULL:
+    asks = <uintptr_t> nghttp2_session_get_stream_user_data(session, frame.hd.stream_id)
+    if asks == 0:
         nghttp2_submit_response(session, frame.hd.stream_id, refusal.fields, refusal.count, NULL)
     else:
-        health.read_callback = _read_health
-        nghttp2_submit_response(session, frame.hd.stream_id, refusal.fields, 2, &health)
+        answer.read_callback = _read_report if asks == LOOKS else _read_health
+        nghttp2_submit_response(session, frame.hd.stream_id, refusal.fields, 2, &answer)
     return 0
 
 
@@ -103,7 +127,7 @@ cdef class RefusingSession:
 
     cdef nghttp2_session* _session
     cdef Refusal _refusal
-    cdef bytes _message, _details
+    cdef bytes _message, _details, _reported
 
     def __cinit__(self):
         cdef nghttp2_session_callbacks* callbacks = NULL
@@ -132,6 +156,7 @@ cdef class RefusingSession:
         settings[1].value = HEADER_LIST_BYTES_MAX
         nghttp2_submit_settings(self._session, NGHTTP2_FLAG_NONE, settings, 2)
         self.says(b"14", b"", b"")
+        self.tells(b"")
 
     def __dealloc__(self):
         if self._session != NULL:
@@ -148,6 +173,14 @@ cdef class RefusingSession:
         nv_put(&fields[3], b"grpc-message", at + len(status), len(message))
         nv_put(&fields[4], b"grpc-status-details-bin", self._details, len(details))
         self._refusal.count = FIELDS_MAX
+
+    def tells(self, bytes reported):
+        """What GetClusterStatus is answered with from here on, as on the wire; b"": it is refused, too."""
+        cdef uint32_t length = <uint32_t> len(reported)
+        self._reported = b""
+        if 0 < length <= REPORT_BYTES_MAX:
+            self._reported = b"\0" + length.to_bytes(4, "big") + reported
+        self._refusal.reported, self._refusal.reported_bytes = self._reported, len(self._reported)
 
     @property
     def calls(self):
