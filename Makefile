@@ -23,6 +23,9 @@ PARTS := . sdks/python cli
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links \
 	--no-emit-package fila-mq --no-emit-package fila-cli
+# What only tests run is compiled when it is first imported: most of it never is. To compile all of it takes as long
+# as everything else that pip does.
+PIP_FOR_TESTS := -m pip install --quiet --require-hashes --no-compile
 PYTEST ?= pytest
 PYTEST_ARGS ?=
 
@@ -50,12 +53,14 @@ run: build ## Build, then start fila-server on port 5555 with its data in ./data
 	@exec $(BIN)/fila-server
 
 # Tests wait for syncs, leases and processes more than they compute. So Python's run three at a time, and the languages
-# beside them; what judges a pace runs alone, when all others are done. What each test costs is kept in build/costs.
+# beside them, the longest first; what judges a pace runs alone, when all others are done. What each test costs is kept
+# in build/costs.
+LONGEST := test-pipeline test-python test-conformance
 test: $(if $(strip $(PYTEST_ARGS)),test-chosen,test-all) ## Build, then run every test in every language
 
 test-all: build
 	@rm -rf build/costs && mkdir -p build/costs
-	@$(MAKE) --no-print-directory -j3 --output-sync=target test-python $(TEST); others=$$?; \
+	@$(MAKE) --no-print-directory -j3 --output-sync=target $(LONGEST) $(filter-out $(LONGEST),$(TEST)); others=$$?; \
 	$(MAKE) --no-print-directory test-alone && exit $$others
 
 test-python: build $(VENV)/.dev ## Run the tests of the broker, the Python SDK, the CLI and the console, but for test-alone
@@ -153,7 +158,7 @@ $(VENV)/.build: $(VENV)/.system-build requirements/build.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.build $(VENV)/.system-dev requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
+	$(BIN)/python $(PIP_FOR_TESTS) -r requirements/dev.txt
 	@touch $@
 
 # The two commands, importing from this tree; the compiled modules are the next target's business.

@@ -32,7 +32,7 @@ lock-pipeline: $(VENV)/.dev
 $(PIPELINE_VENV)/.installed: requirements/pipeline.txt tools/system-packages
 	@PYTHON=$(PYTHON) tools/system-packages pipeline
 	@test -x $(PIPELINE_BIN)/python || $(PYTHON) -m venv $(PIPELINE_VENV)
-	$(PIPELINE_BIN)/python -m pip install --quiet --require-hashes -r requirements/pipeline.txt
+	$(PIPELINE_BIN)/python $(PIP_FOR_TESTS) -r requirements/pipeline.txt
 	@touch $@
 
 $(PIPELINE_BIN)/fila-pipeline: $(PIPELINE_VENV)/.installed $(PIPELINE_SOURCES) $(wildcard sdks/python/src/fila/v1/*_pb2.py)

@@ -12,5 +12,5 @@ gen gen-check: $(VENV)/stubs/.installed
 
 $(VENV)/stubs/.installed $(VENV)/oldest/.installed: $(VENV)/%/.installed: requirements/%.txt $(VENV)/.system-dev
 	$(PYTHON) -m venv --clear $(VENV)/$*
-	$(VENV)/$*/bin/python -m pip install --quiet --require-hashes -r $<
+	$(VENV)/$*/bin/python $(PIP_FOR_TESTS) -r $<
 	@touch $@

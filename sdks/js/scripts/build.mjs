@@ -15,6 +15,7 @@ const run = (...command) => {
 rmSync(join(here, 'dist'), { recursive: true, force: true });
 run('scripts/generate-google.mjs');
 run(tsc, '-p', 'tsconfig.json');
-run(tsc, '-p', 'tsconfig.cjs.json');
+// The types of the same sources were just checked.
+run(tsc, '-p', 'tsconfig.cjs.json', '--noCheck');
 // The package says "module"; this half of it is not.
 writeFileSync(join(here, 'dist/cjs/package.json'), '{ "type": "commonjs" }\n');
