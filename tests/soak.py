@@ -98,6 +98,8 @@ AT_LENGTH = (
     "http/test_generated_clients.py",
     "simulation/test_forecast.py",
     "simulation/test_preview.py",
+    "simulation/test_default_rates.py",
+    *(f"recording/test_{name}.py" for name in ("simulated", "judge", "checkpoints")),
     *(f"simulation/test_{name}.py" for name in ("simulation", "session_simulation", "hardships")),
     "hooks/test_scripts_that_hoard.py",
     "liveness/test_steady_memory.py",

@@ -23,8 +23,8 @@ from tests.crash.witness import Witness
 from tests.e2e.conftest import RunningServer, launch, wait_until_started
 
 KILLS = int(os.environ.get("FILA_KILLS") or 0)
-KILLS_EVERY_TIME = {"fsync": 12, "os": 6}
-CUTS_EVERY_TIME = 8
+KILLS_EVERY_TIME = {"fsync": 6, "os": 4}
+CUTS_EVERY_TIME = 4
 SEED = int(os.environ.get("FILA_KILLS_SEED") or 2)
 DURABILITIES = {"fsync": admin_pb2.DURABILITY_FSYNC, "os": admin_pb2.DURABILITY_OS}
 

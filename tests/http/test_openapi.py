@@ -234,7 +234,7 @@ def test_what_the_document_calls_needed_the_broker_refuses_to_miss(
 
 
 IN_SOAK = bool(os.environ.get("FILA_SOAK"))
-EXAMPLES = 200 if IN_SOAK else 3
+EXAMPLES = 200 if IN_SOAK else 2
 """Requests of each kind and operation."""
 
 
@@ -248,7 +248,7 @@ def test_nothing_that_the_document_allows_or_forbids_makes_the_gateway_stumble(b
     gateway = bounded_gateway(wait_ms_max=20)
     with requests.Session() as session:
         tried = sum(try_operation(operation, gateway, session, queue, kind) for operation in operations())
-    assert tried > 150
+    assert tried > 50 * EXAMPLES
     assert gateway.get("/readyz").status == 200
 
 

@@ -78,7 +78,7 @@ def test_a_checkpoint_can_be_made_from_another(recording, whole, taken, tmp_path
     assert checkpoints.read_head(last).deliveries == whole["deliveries"]
 
 
-@pytest.mark.parametrize("seed", [1, 12])
+@pytest.mark.parametrize("seed", [12, pytest.param(1, marks=pytest.mark.soak)])
 def test_what_a_simulation_did_is_followed_from_its_middle(seed, monkeypatch, tmp_path):
     runs: list[dict[str, list[pa.Table]]] = []
     monkeypatch.setattr(driven_engine, "CoreEngine", recording_core(runs))

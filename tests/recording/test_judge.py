@@ -170,7 +170,7 @@ def test_streams_delays_and_returns_are_followed():
 
 
 @pytest.mark.parametrize("policy", [False, True])
-@pytest.mark.parametrize("seed", [5, 8])
+@pytest.mark.parametrize("seed", [5, pytest.param(8, marks=pytest.mark.soak)])
 @pytest.mark.costly("a simulation of a whole core, judged in Python")
 def test_whatever_happens_in_a_simulation_nothing_is_called_broken(seed: int, policy: bool, monkeypatch):
     runs: list[Tables] = []

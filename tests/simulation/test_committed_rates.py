@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.committed_rates import bench
 from tests.simulation.histories import Bench
 
-HISTORIES = 1_500
+HISTORIES = 500
 HISTORIES_A_TEST = 250
 INTERVALS_A_HISTORY_MIN = 25
 

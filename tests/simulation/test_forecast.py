@@ -16,7 +16,7 @@ from tests.simulation.forecasts import KINDS, SHAPES, Outcome, measure
 FITTED_ON = range(1, 31)
 """The loads that forecast.py's figures were chosen by. No interval is judged on these."""
 JUDGED_ON = range(
-    2001, 2001 + int(os.environ.get("FILA_FORECAST_SEEDS", "30" if os.environ.get("FILA_SOAK") else "2"))
+    2001, 2001 + int(os.environ.get("FILA_FORECAST_SEEDS", "30" if os.environ.get("FILA_SOAK") else "1"))
 )
 COVERAGE_LEAST, COVERAGE_MOST = 0.85, 0.95
 EXACT_MS, EXACT_PART = 20, 0.01

@@ -16,7 +16,7 @@ from tests.simulation.providers import (
     together,
 )
 
-SEEDS = 2
+SEEDS = 1
 
 
 @pytest.mark.parametrize("change", USED_MIN)

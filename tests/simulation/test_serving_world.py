@@ -10,7 +10,7 @@ from tests.simulation.serving_world import ServingWorld
 SEEDS_A_TEST = 10
 
 
-@pytest.mark.parametrize("first", range(1, 31, SEEDS_A_TEST))
+@pytest.mark.parametrize("first", range(1, 21, SEEDS_A_TEST))
 def test_somebody_serves_before_long_and_nobody_bids_that_is_unfit_or_whose_owner_is_well(first):
     judged = group_world.run(first, SEEDS_A_TEST, ServingWorld)
     assert judged["answers"] > 30 * SEEDS_A_TEST

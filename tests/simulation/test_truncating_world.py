@@ -10,7 +10,7 @@ from tests.simulation.truncating_world import TruncatingWorld
 SEEDS_A_TEST = 5
 
 
-@pytest.mark.parametrize("first", range(1, 31, SEEDS_A_TEST))
+@pytest.mark.parametrize("first", range(1, 16, SEEDS_A_TEST))
 def test_two_copies_have_what_is_truncated_and_who_lacks_it_takes_a_copy(first):
     judged = run(first, SEEDS_A_TEST, TruncatingWorld)
     assert judged["answers"] > 30 * SEEDS_A_TEST
