@@ -222,6 +222,16 @@ def test_what_is_damaged_or_no_data_directory_is_refused(broker, tmp_path):
     assert len(log) == 0
 
 
+def test_a_copy_with_damage_in_it_does_not_leave(behind):
+    (behind.directory / "rocksdb" / "CURRENT").write_text("MANIFEST-999999\n")
+    with pytest.raises(
+        errors.StoreError, match="Take another node's, or start this node once more"
+    ) as refused:
+        leave_group(behind.directory, behind.settings, None)
+    assert "on_damage" not in str(refused.value)
+    assert (behind.directory / "format").read_text() == "fila 3\n"
+
+
 def test_a_broker_that_runs_is_left_alone(broker):
     broker.reopen()
     with pytest.raises(errors.DataDirInUse):

@@ -145,6 +145,7 @@ def init(asked: Asked, data_dir: Path, config_path: Path | None) -> None:
         if not cluster.is_set:
             raise _no_group("the group that begins, and of this node")
         starting.check(cluster)
+        founding.check_directory(data_dir)
         library, given = kafka_settings.judged(cluster.log.brokers, topic, cluster.kafka)
         TopicKeeper(topic, partial(ask, topic, given), accepts_weak=cluster.accept_weak_topic).begin()
         try:
@@ -207,7 +208,7 @@ def leave(asked: Asked, data_dir: Path, as_it_is: bool, config_path: Path | None
 
 def _follower(settings: Config, data_dir: Path) -> Callable[[], StoreCopy]:
     """What opens the copy, to read the log on."""
-    from fila_server.cluster import kafka_settings, starting
+    from fila_server.cluster import founding, kafka_settings, starting
     from fila_server.cluster.identity import group_id, node_number
     from fila_server.core.log.kafka import KafkaLog, LogRefused
     from fila_server.core.runtime.store_copy import StoreCopy
@@ -218,6 +219,7 @@ def _follower(settings: Config, data_dir: Path) -> Callable[[], StoreCopy]:
             "its node, so that it reads the log to its end; or give --as-it-is, and it has what it has"
         )
     starting.check(cluster)
+    founding.check_directory(data_dir)
     library, given = kafka_settings.judged(cluster.log.brokers, cluster.log.topic, cluster.kafka)
     try:
         log = KafkaLog(library, cluster.log.topic, given, appends=True)  # as a copy needs it; nothing is

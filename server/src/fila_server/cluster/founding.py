@@ -99,12 +99,17 @@ class Note(msgspec.Struct):
         sync_directory(data_dir)
 
 
-def opened(data_dir: Path, settings: dict[str, int | str]) -> TurningStore:
-    """The store of a broker that stands still. Raises StartError."""
+def check_directory(data_dir: Path) -> None:
+    """What a look at its names tells. Raises StartError."""
     if is_restored_in_part(data_dir):
         raise errors.StoreError(f"{data_dir} is restored in part: run fila-server restore again first")
     if not (data_dir / STORE / "CURRENT").exists():
         raise errors.StoreError(f"{data_dir} is no data directory of a Fila server")
+
+
+def opened(data_dir: Path, settings: dict[str, int | str]) -> TurningStore:
+    """The store of a broker that stands still. Raises StartError."""
+    check_directory(data_dir)
     return TurningStore(str(data_dir), settings)
 
 

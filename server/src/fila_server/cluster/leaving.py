@@ -82,10 +82,23 @@ def leave_group(
     StartError.
     """
     if (data_dir / DAMAGE_NOTE).exists():
-        raise errors.StoreError(
-            f"the copy in {data_dir} is damaged, and would be a broker that lacks something. Take another node's, or "
-            "start this node once more: it takes one itself"
-        )
+        raise _damaged(data_dir, "the store has met damage")
+    try:
+        return _leave(data_dir, settings, follow)
+    except errors.StoreDamaged as damaged:  # what a broker alone would do about it is no use here
+        raise _damaged(data_dir, str(damaged).partition(";")[0]) from None
+
+
+def _damaged(data_dir: Path, what: str) -> errors.StoreError:
+    return errors.StoreError(
+        f"the copy in {data_dir} is damaged, and would be a broker that lacks something: {what}. Take another node's, "
+        "or start this node once more: it takes one itself"
+    )
+
+
+def _leave(
+    data_dir: Path, settings: dict[str, int | str], follow: Callable[[], Follows] | None
+) -> int | None:
     store = opened(data_dir, settings)
     is_copy, position = store.format == COPY, store.applied[1]
     store.close()
