@@ -41,6 +41,7 @@ WITHOUT_METHOD = {
     "FilaSink/Publish": "as OpenSink",
     "FilaSink/Drop": "as OpenSink",
     "FilaAdmin/GetClusterStatus": "operators of a group have `fila cluster status`",
+    "FilaAdmin/MoveOwner": "as GetClusterStatus, `fila cluster move`",
     "FilaSink/ListSinks": "operators of sinks have `fila sink list`",
 }
 """Calls that no SDK has a method for, on purpose."""

@@ -70,3 +70,16 @@ def test_where_no_node_serves_each_that_answers_is_as_it_says_itself(fila, broke
     other.answers["GetClusterStatus"] = serving
     assert "group orders, term 0: 0 of 2 nodes in sync" in fila(*both).out
     other.stop()
+
+
+def test_a_move_is_over_when_the_other_node_serves(fila, broker: FakeBroker):
+    broker.answers["MoveOwner"] = cluster_pb2.MoveOwnerResponse(node="fila-2", term=4096)
+    owner = cluster_pb2.ClusterNode(node="fila-2", role=cluster_pb2.NODE_ROLE_OWNER)
+    broker.answers["GetClusterStatus"] = cluster_pb2.GetClusterStatusResponse(term=4200, nodes=[owner])
+    assert fila("cluster", "move").out == "fila-2 serves, since term 4200\n"
+
+    owner.node = "fila-3"
+    broker.answers["GetClusterStatus"] = cluster_pb2.GetClusterStatusResponse(term=4200, nodes=[owner])
+    refused = fila("cluster", "move", "fila-2")
+    assert refused.code == 1
+    assert refused.err == "fila: fila-2 was told to take over, and fila-3 did: look at the log of fila-2\n"

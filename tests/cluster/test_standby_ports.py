@@ -26,6 +26,7 @@ from fila_server.cluster.standby_ports import (
 from fila_server.config.kinds import Address
 from fila_server.config.schema import Config
 from fila_server.config.sections import Tls
+from fila_server.edge.listening import bound
 from fila_server.edge.redis.sentinel import Group, Member
 from tests.access.test_tls import authority, certificate
 from tests.grpc_edge.raw_http2 import frame
@@ -346,3 +347,27 @@ def test_once_closed_its_ports_are_free_at_once(ports, channel):
     for port in held:
         with socket.create_server(("127.0.0.1", port)):
             pass
+
+
+def test_who_is_there_when_the_node_owns_is_told_to_connect_again_and_the_port_stays():
+    ports = StandbyPorts(settings(), lambda: GROUP)
+    number = ports.ports[0]
+    with contextlib.closing(socket.create_connection(("127.0.0.1", number), WAIT_S)) as there:
+        there.sendall(PREFACE)
+        there.recv(1)
+        ports.hand_on()
+        told = b""
+        while b"\0\0\x08\x07\0" not in told:  # a frame GOAWAY
+            piece = there.recv(4096)
+            assert piece, told
+            told += piece
+    with contextlib.closing(socket.create_connection(("127.0.0.1", number), WAIT_S)) as waits:
+        [taken] = bound(settings().server.listen_addr, "server.listen_addr")
+        taken.setblocking(True)
+        served, _ = taken.accept()
+        served.sendall(b"here")
+        assert waits.recv(4) == b"here"
+        served.close()
+    taken.close()
+    for left in bound(settings().redis.listen_addr, "redis.listen_addr"):
+        left.close()

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila_server.cluster.watching import Bidden, Event, Heard, Hindered, Missed, Read, Watch
+from fila_server.cluster.watching import Bidden, Event, Handed, Heard, Hindered, Missed, Read, Watch
 
 SCENARIOS = yaml.load(Path(__file__).with_name("who_serves.yaml").read_text(), yaml.CSafeLoader)["scenarios"]
 EVENTS: dict[str, Any] = {
@@ -20,6 +20,7 @@ EVENTS: dict[str, Any] = {
     "missed": Missed,
     "hindered": Hindered,
     "bidden": Bidden,
+    "handed": Handed,
 }
 ME, OWNER = 2, 1
 SKEW_MAX_MS = 2_000
@@ -40,6 +41,7 @@ def test_a_standby_decides_each_step_as_the_file_says(scenario):
         assert (step.get("why", "") if decision.bids else expected) in decision.why, (step, decision)
         assert bool(decision.why) == bool(expected), (step, decision)
         assert decision.is_alarm == step.get("alarm", False), (step, decision)
+        assert decision.is_moved == step.get("moved", False), (step, decision)
 
 
 def test_a_standby_lacks_nothing_while_it_comes_to_the_end_of_the_log_and_may_serve():

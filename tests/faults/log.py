@@ -24,9 +24,27 @@ LOG = (
     Fault(
         "a-bid-counts-whatever-it-deposes",
         "log/reading.pyx",
-        "record.incarnation == reading.incarnation and not same_term(&record.term, &reading.term)",
+        "record.incarnation == reading.incarnation and not deposes",
         "record.incarnation == reading.incarnation and record.nonce == reading.term.nonce",
         ("log/test_reading.py::test_of_two_bids_for_one_term_the_first_in_the_log_wins", INTERLEAVED),
+    ),
+    Fault(
+        "a-newer-incarnation-begins-with-any-copy",
+        "log/reading.pyx",
+        "        deposes and record.seq == reading.seq and "
+        "(record.incarnation <= 1 or record.chain == reading.chain)\n",
+        "        True\n",
+        ("log/test_reading.py::test_who_stands_elsewhere_than_the_copy_of_a_newer_incarnation_halts", FORGED),
+    ),
+    Fault(
+        "a-term-that-was-handed-over-counts-among-the-short-ones",
+        "log/reading.pyx",
+        "    if not record.flags & MOVED or log_short_terms(reading) == 0:\n",
+        "    if True:\n",
+        (
+            "log/test_reading.py::test_a_term_that_was_handed_over_does_not_count_among_the_short_ones",
+            FORGED,
+        ),
     ),
     Fault(
         "a-record-of-any-term-counts",

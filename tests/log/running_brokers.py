@@ -32,6 +32,7 @@ TOPICS = (
     "followed",
     "sentinel",
     "asked",
+    "moved-by-hand",
     "looks",
     "ends",
     "stopped",

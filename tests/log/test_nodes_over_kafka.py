@@ -46,6 +46,7 @@ TOPIC = {
     "test_over_a_takeover_a_producer_and_a_consumer_go_on_and_nothing_is_lost": "followed",
     "test_over_a_takeover_redis_py_goes_on_by_its_sentinel": "sentinel",
     "test_an_owner_tells_operators_and_each_node_its_metrics_how_the_group_is": "asked",
+    "test_over_a_planned_move_each_call_is_answered_and_each_message_is_there_once": "moved-by-hand",
 }
 
 
@@ -301,3 +302,46 @@ def test_an_owner_tells_operators_and_each_node_its_metrics_how_the_group_is(sta
         for each in answer.events
     ]
     assert happened == ["cluster.owner", "cluster.standby", "cluster.gone"]
+
+
+async def test_over_a_planned_move_each_call_is_answered_and_each_message_is_there_once(start_node):
+    """Without dedup keys: no answer is lost."""
+    owner = wait_until_started(start_node(0))
+    owner.admin.CreateQueue(admin.CreateQueueRequest(name="q"))
+    shell = CommandLine(owner.addresses["grpc"])
+    refused = await shell("cluster", "move", expect=1)
+    assert "no standby can take over. " in refused.err
+    assert "it has never answered" in refused.err
+    standby = start_node(1)
+    wait_for(standby, "cluster.standby")
+    await until(lambda: nodes_told(owner)[1].in_sync)
+    assert (
+        'no node of the group orders is named "node-7"'
+        in (await shell("cluster", "move", "node-7", expect=1)).err
+    )
+    assert (
+        "node-0 cannot take over: it serves already"
+        in (await shell("cluster", "move", "node-0", expect=1)).err
+    )
+    both = f"127.0.0.1:{standby.event('cluster.standby')['grpc']},{owner.addresses['grpc']}"
+    stored = 0
+    async with FilaClient.connect(both, retry_for_s=START_S_MAX) as client, asyncio.timeout(2 * START_S_MAX):
+
+        async def produce() -> None:
+            nonlocal stored
+            while not moving.done():
+                await client.enqueue("q", b"%d" % stored)
+                stored += 1
+
+        moving = asyncio.create_task(shell("cluster", "move", "node-1"))
+        await asyncio.gather(produce(), produce(), moving)
+        assert moving.result().out.startswith("node-1 serves, since term ")
+    assert stored > 0
+    wait_for(owner, "cluster.standby", times=1)
+    assert standby.event("cluster.bids")["detail"] == "the owner hands over"
+    standby.addresses["grpc"] = f"127.0.0.1:{standby.event('cluster.standby')['grpc']}"
+    assert standby.admin.GetStats(admin.GetStatsRequest(queue="q")).depth == stored
+    assert standby.admin.GetClusterStatus(cluster.GetClusterStatusRequest()).short_terms <= 1
+    audit = CommandLine(standby.addresses["grpc"]).run("auth", "audit", "-o", "json").out
+    assert '"MoveOwner"' in audit
+    assert "the owner hands over" in audit

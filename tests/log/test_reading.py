@@ -13,6 +13,7 @@ from fila_server.core.log.record import KIND_BARRIER, KIND_PART, KIND_PASS, KIND
 from tests.log import twin
 
 RECORDS = 500_000 if os.environ.get("FILA_SOAK") else 10_000
+MOVED = 1
 CLUSTER, ANOTHER = b"this very broker", b"some other group"
 
 
@@ -37,12 +38,15 @@ class Forger:
 
     def _bid(self, reader: twin.Reader) -> dict[str, object]:
         self.terms = [*self.terms[-6:], reader.term]
-        return {
+        incarnation = max(0, reader.incarnation + self.chance.choice((0, 0, 0, 0, 1, -1)))
+        stands = {"seq": reader.seq, "chain": self._often(reader.chain, 5)} if incarnation > 1 else {}
+        return stands | {
             "kind": KIND_TAKEOVER,
+            "flags": self.chance.choice((0, 0, 1)),
             "term": reader.term if self.chance.random() < 0.5 else self.chance.choice(self.terms),
             "nonce": self.chance.randrange(8),
             "cluster": CLUSTER if self.chance.random() < 0.99 else ANOTHER,
-            "incarnation": max(0, reader.incarnation + self.chance.choice((0, 0, 0, 0, 1, -1))),
+            "incarnation": incarnation,
             "format": self._often(1, 1, 1, 2),
             "wall_ms": self.chance.randrange(1000),
         }
@@ -102,6 +106,7 @@ def test_records_late_forged_and_damaged_are_skipped_or_halt_the_reader_as_the_t
     reasons = (
         twin.BAD_RECORD, twin.OTHER_CLUSTER, twin.NEWER_FORMAT, twin.OTHER_CHAIN, twin.BROKEN_PARTS, twin.GAP,
         twin.FOUNDED,
+        twin.ANEW,
     )  # fmt: skip
     assert met == {*range(7), *(-reason for reason in reasons)}
 
@@ -148,9 +153,41 @@ def test_a_takeover_that_comes_twice_counts_once():
     assert read(first, first).state()["term"] == (0, 1)
 
 
-def test_a_bid_of_a_newer_incarnation_wins_whatever_it_deposes():
-    reader = read(bid(nonce=1), bid(term=(700, 7), nonce=2, incarnation=2), bid(term=(1, 2), nonce=3))
-    assert (reader.state()["term"], reader.state()["incarnation"]) == ((1, 2), 2)
+def test_a_newer_incarnation_begins_for_who_stands_where_its_copy_stood():
+    reader = read(bid(nonce=1))
+    reader.take(1, of_term(reader))
+    base = {name: reader.state()[name] for name in ("term", "seq", "chain")}
+    reader.rebase(0)
+    assert reader.take(0, bid(**base, nonce=2, incarnation=7)) == twin.TERM
+    assert (reader.state()["term"], reader.state()["incarnation"]) == ((0, 2), 7)
+    assert reader.take(1, bid(term=(0, 2), nonce=3)) == twin.NOTHING, "of an incarnation that is over"
+    assert reader.take(2, bid(term=(0, 2), nonce=3, incarnation=7)) == twin.TERM
+
+
+@pytest.mark.parametrize(
+    "other", [{"term": (0, 2)}, {"seq": 2}, {"chain": 5}], ids=lambda other: next(iter(other))
+)
+def test_who_stands_elsewhere_than_the_copy_of_a_newer_incarnation_halts(other):
+    reader = read(bid(nonce=1))
+    reader.take(1, of_term(reader))
+    base = {name: reader.state()[name] for name in ("term", "seq", "chain")}
+    assert reader.take(2, bid(**base | other, nonce=2, incarnation=2)) == twin.HALT
+    assert "the group was reseeded" in reader.why
+
+
+def test_a_log_that_begins_with_a_later_incarnation_makes_nothing_of_nothing():
+    reader = read(bid(term=(700, 7), seq=4, chain=9, incarnation=2))
+    assert "the group was reseeded" in reader.why
+
+
+def test_a_term_that_was_handed_over_does_not_count_among_the_short_ones():
+    reader = read(bid(nonce=1), bid(term=(0, 1), nonce=2))
+    assert reader.state()["short_terms"] == 2
+    reader.take(2, bid(term=(1, 2), nonce=3, flags=MOVED))
+    assert reader.state()["short_terms"] == 2, "the one that begins, in place of the one that was handed over"
+    reader.take(3, of_term(reader, KIND_BARRIER, body=b"", wall_ms=20_000))
+    reader.take(4, bid(term=(2, 3), nonce=4, flags=MOVED, wall_ms=20_000))
+    assert reader.state()["short_terms"] == 1, "one that lasted ends the row, however it ends"
 
 
 def test_terms_in_a_row_are_short_by_the_times_of_their_own_records():

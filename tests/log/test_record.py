@@ -28,7 +28,8 @@ TAKEOVERS = st.fixed_dictionaries(
         "kind": st.just(record.KIND_TAKEOVER),
         "nonce": U64,
         "cluster": st.binary(min_size=16, max_size=16),
-        "incarnation": st.integers(0, 2**32 - 1),
+        "flags": st.integers(0, 1),
+        "incarnation": st.integers(0, 1),
         "format": st.integers(0, 2**16 - 1),
         "name": TEXTS,
         "peer_addr": TEXTS,
@@ -47,8 +48,16 @@ PARTS = st.integers(1, 4096).flatmap(
 )
 PASSES = st.fixed_dictionaries({"kind": st.just(record.KIND_PASS), "body": st.binary(max_size=300)})
 BARRIERS = st.just({"kind": record.KIND_BARRIER})
+LATER = st.fixed_dictionaries({"incarnation": st.integers(2, 2**32 - 1)})
 RECORDS = st.one_of(
     st.builds(dict.__or__, HEADS, TAKEOVERS),
+    st.builds(
+        lambda head, takeover, ordered, later: head | takeover | ordered | later,
+        HEADS,
+        TAKEOVERS,
+        ORDERED,
+        LATER,
+    ),
     st.builds(
         lambda head, ordered, body: head | ordered | body, HEADS, ORDERED, st.one_of(PASSES, PARTS, BARRIERS)
     ),
@@ -64,6 +73,7 @@ GOLDEN = {
             "cluster": b"0123456789abcdef",
             "incarnation": 1,
             "format": 2,
+            "flags": 0,
         }
         | {"name": "fila-1", "peer_addr": "10.0.0.1:5556", "client_addr": "10.0.0.1:5555"},
         (

@@ -14,10 +14,19 @@ TAKEOVER, PASS, PART, BARRIER = 1, 2, 3, 4
 NOTHING, TERM, WHOLE, PIECE, LAST_PIECE, BARRED, HALT = range(7)
 WAITS, CONFIRMED, READS, RESIGNS, HALTS = range(5)
 GOOD, FOREIGN, NEWER, CUT_SHORT, LONG, ALTERED, WRONG = range(7)
-BAD_RECORD, OTHER_CLUSTER, NEWER_FORMAT, OTHER_CHAIN, BROKEN_PARTS, GAP, CUT, BEGINS_LATER, CHANGED = range(
-    1, 10
-)
-FOUNDED = 10
+(
+    BAD_RECORD,
+    OTHER_CLUSTER,
+    NEWER_FORMAT,
+    OTHER_CHAIN,
+    BROKEN_PARTS,
+    GAP,
+    CUT,
+    BEGINS_LATER,
+    CHANGED,
+    FOUNDED,
+    ANEW,
+) = range(1, 12)
 
 NO_TERM = (-1, 0)
 _ALL = 2**64 - 1
@@ -53,8 +62,8 @@ def mark(content: bytes) -> int:
 def encode(**fields: Any) -> bytes:
     kind = fields["kind"]
     head = struct.pack(
-        "<BBBBQqQQQqq", 0xF1, 1, kind, 0, fields.get("node", 0), *fields.get("term", NO_TERM), fields.get("seq", 0),
-        fields.get("chain", 0), fields.get("wall_ms", 0), fields.get("live_bytes", 0),
+        "<BBBBQqQQQqq", 0xF1, 1, kind, fields.get("flags", 0), fields.get("node", 0), *fields.get("term", NO_TERM),
+        fields.get("seq", 0), fields.get("chain", 0), fields.get("wall_ms", 0), fields.get("live_bytes", 0),
     )  # fmt: skip
     body = fields.get("body", b"") if kind in (PASS, PART) else b""
     if kind == PART:
@@ -85,7 +94,8 @@ def decode(content: bytes) -> tuple[int, dict[str, Any]]:
         return ALTERED, {}
     names = ("kind", "flags", "node", "offset", "nonce", "seq", "chain", "wall_ms", "live_bytes")
     fields: dict[str, Any] = dict(zip(names, struct.unpack("<BBQqQQQqq", content[2:60]), strict=True))
-    if fields.pop("flags") or fields["kind"] not in (TAKEOVER, PASS, PART, BARRIER):
+    flags = fields["flags"] if fields["kind"] == TAKEOVER else fields.pop("flags")
+    if flags > (fields["kind"] == TAKEOVER) or fields["kind"] not in (TAKEOVER, PASS, PART, BARRIER):
         return NEWER, {}
     fields["term"] = fields.pop("offset"), fields.pop("nonce")
     body = content[60:-4]
@@ -108,10 +118,12 @@ def _fill(fields: dict[str, Any], body: bytes) -> bool:
         fields["part"], fields["parts"] = struct.unpack("<HH", body[:4])
         fields["body"] = body[4:]
         return bool(fields["part"] < fields["parts"] <= 4096)
-    if len(body) < 30 or fields["seq"] or fields["chain"]:
+    if len(body) < 30:
         return False
     names = ("nonce", "cluster", "incarnation", "format")
     fields |= dict(zip(names, struct.unpack("<Q16sIH", body[:30]), strict=True))
+    if (fields["seq"] or fields["chain"]) and fields["incarnation"] < 2:
+        return False
     rest = body[30:]
     for name in ("name", "peer_addr", "client_addr"):
         if not rest or len(rest) < 1 + rest[0]:
@@ -166,21 +178,31 @@ class Reader:
             self.position, self.mark = offset, mark(content)
         return taken
 
-    def deposes(self, record: dict[str, Any]) -> bool:
+    def is_late(self, record: dict[str, Any]) -> bool:
         if record["incarnation"] == self.incarnation:
-            return bool(record["term"] == self.term)
-        return bool(record["incarnation"] > self.incarnation)
+            return bool(record["term"] != self.term)
+        return bool(record["incarnation"] < self.incarnation)
+
+    def stands_elsewhere(self, record: dict[str, Any]) -> bool:
+        if record["incarnation"] <= self.incarnation:
+            return False
+        chain = record["chain"] if record["incarnation"] > 1 else self.chain
+        return (record["term"], record["seq"], chain) != (self.term, self.seq, self.chain)
 
     def take_bid(self, offset: int, record: dict[str, Any]) -> int:
         if self.cluster is not None and record["cluster"] != self.cluster:
             return self.halt(OTHER_CLUSTER)
-        if not self.deposes(record):
+        if self.is_late(record):
             self.void_bids += 1
             return NOTHING
         if record["format"] > self.format_max:
             return self.halt(NEWER_FORMAT)
+        if self.stands_elsewhere(record):
+            return self.halt(ANEW)
         self.cluster, self.incarnation = record["cluster"], record["incarnation"]
         short = self.short_terms
+        if short and record["flags"]:
+            short = self.short
         self.term, self.seq, self.pieces = (offset, record["nonce"]), 0, []
         self.terms += 1
         self.node, self.begun_ms, self.short = record["node"], record["wall_ms"], short
@@ -219,6 +241,9 @@ class Reader:
         self.seq += 1
         self.chain, self.wall_ms = after, record["wall_ms"]
         return taken
+
+    def rebase(self, end: int) -> None:
+        self.halted, self.position, self.mark, self.pieces = 0, end - 1, 0, []
 
     def stands(self, content: bytes) -> bool:
         if not self.halted and mark(content) != self.mark:

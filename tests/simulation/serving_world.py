@@ -6,7 +6,8 @@ Nodes ask each other how they are, over links that break. One of them may have a
 Beside what group_world.py judges:
 
     a bid                its node has a sound copy and a right clock
-    a takeover           none of an owner that lives, is heard of, and whose log goes on
+    a takeover           none of an owner that lives, is heard of, and whose log goes on, unless it hands over
+    a move               the other node serves before long where nothing fails, and no term was short by it
     the end              somebody serves, however many terms ended soon
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from fila_server.cluster.watching import PROBE_MS, Bidden, Hindered, Missed, Read, Watch
+from fila_server.cluster.watching import PROBE_MS, Bidden, Handed, Hindered, Missed, Read, Watch
 from tests.core.driven_group import Node
 from tests.simulation.group_clients import Wrong
 from tests.simulation.group_world import World, run
@@ -23,6 +24,8 @@ from tests.simulation.group_world import World, run
 SKEW_MAX_MS = 2_000
 SKEW_MS = 3_600_000
 DAMAGE = "the copy is damaged"
+UNTIL_IT_MOVES = 20
+"""Turns of each node."""
 QUIET_MS = 15_000
 """For so long nothing has failed, and an owner is deposed by nobody."""
 
@@ -45,7 +48,8 @@ class ServingWorld(World):
         self.told: set[int] = set()
         """Nodes that an other one has answered since they began."""
         self.failed_ms = self.clock.now_ms
-        self.judged |= dict.fromkeys(("bids", "waits", "unfit"), 0)
+        self.is_moved = False
+        self.judged |= dict.fromkeys(("bids", "waits", "unfit", "moves"), 0)
 
     def _watch(self, place: int) -> Watch:
         watch = Watch(self.nodes[place].number, SKEW_MAX_MS)
@@ -68,6 +72,26 @@ class ServingWorld(World):
             self.cut.add(link)
         elif drawn < 0.09:
             self.cut.discard(link)
+        elif drawn < 0.11:
+            self._move()
+
+    def _move(self) -> int | None:
+        """An owner asks a standby that would take over, and tells it to. It may have been deposed, and not know it
+        yet; and it goes on, which harms nobody."""
+        owners = [place for place, node in enumerate(self.nodes) if node.engine is not None]
+        owners = [place for place in owners if self.sleeps_until[place] <= self.step]
+        fit = [
+            place
+            for place in range(3)
+            if self.nodes[place].engine is None
+            and self.sleeps_until[place] <= self.step
+            and not self.watches[place].lacks(self.clock.now_ms)
+        ]
+        if not owners or not fit:
+            return None
+        chosen = self.random.choice(fit)
+        self.watches[chosen].take(self.clock.now_ms, Handed(self.nodes[owners[0]].number))
+        return chosen
 
     def _crash(self, place: int, power: bool = False) -> None:
         super()._crash(place, power)
@@ -99,6 +123,7 @@ class ServingWorld(World):
         decision = watch.decide(now)
         self.judged["waits"] += "this bid waits" in decision.why
         self.judged["unfit"] += watch.obstacle != ""
+        self.is_moved = decision.is_moved
         return decision.bids
 
     def _probe(self, place: int, other: int) -> None:
@@ -118,13 +143,43 @@ class ServingWorld(World):
         place = node.number - 1
         if self.unfit.get(place) == DAMAGE or (place in self.unfit and place in self.told):
             raise Wrong(f"node {node.number} bids, and is unfit: {self.unfit[place]}")
-        if self._owner() is not None and self.clock.now_ms > self.failed_ms + QUIET_MS:
+        is_quiet = self.clock.now_ms > self.failed_ms + QUIET_MS
+        if self._owner() is not None and is_quiet and not self.is_moved:
             raise Wrong(f"node {node.number} bids, and an owner serves")
         self.judged["bids"] += 1
         self.made += 1
         self.bid_at = self.step
+        self.judged["moves"] += self.is_moved
         self.watches[place].take(self.clock.now_ms, Bidden())
-        node.copy.bid(self.made, self.wall_ms)
+        node.copy.bid(self.made, self.wall_ms, is_moved=self.is_moved)
+
+    # ---- the end
+
+    def _judge_all(self) -> None:
+        self._judge_move()
+        super()._judge_all()
+
+    def _judge_move(self) -> None:
+        """One where nothing fails: the other node serves within some turns."""
+        short = [node.copy.owner[1] for node in self.nodes]
+        chosen = self._move()
+        if chosen is None:
+            return
+
+        for _ in range(UNTIL_IT_MOVES):
+            self.clock.advance(self.calm_ms)
+            for place in range(3):
+                while self.nodes[place].end.turn(self.clock.now_ms, 999):
+                    pass
+                self._act(place)
+            if self._owner() == chosen:
+                break
+        else:
+            raise Wrong(f"the owner handed over to node {chosen + 1}, and it does not serve")
+        if self.nodes[chosen].copy.owner[1] > max(*short, 1):
+            raise Wrong(
+                f"a move counts among the short terms: {self.nodes[chosen].copy.owner[1]} after {short}"
+            )
 
 
 if __name__ == "__main__":

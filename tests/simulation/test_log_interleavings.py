@@ -56,7 +56,7 @@ class AnySeq(twin.Reader):
 class AnyBid(twin.Reader):
     """The last takeover wins, whatever it deposes."""
 
-    def deposes(self, record):
+    def is_late(self, record):
         return record["nonce"] != self.term[1]
 
 

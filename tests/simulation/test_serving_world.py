@@ -17,3 +17,4 @@ def test_somebody_serves_before_long_and_nobody_bids_that_is_unfit_or_whose_owne
     assert judged["takeovers"] > SEEDS_A_TEST
     assert judged["waits"] > SEEDS_A_TEST
     assert judged["unfit"] > SEEDS_A_TEST
+    assert judged["moves"] > SEEDS_A_TEST

@@ -7553,7 +7553,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
 	"\x12BREAKER_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xf2\x1e\n" +
+	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xb6\x1f\n" +
 	"\tFilaAdmin\x12H\n" +
 	"\vCreateQueue\x12\x1b.fila.v1.CreateQueueRequest\x1a\x1c.fila.v1.CreateQueueResponse\x12?\n" +
 	"\bGetQueue\x12\x18.fila.v1.GetQueueRequest\x1a\x19.fila.v1.GetQueueResponse\x12H\n" +
@@ -7614,7 +7614,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\rPauseSchedule\x12\x1d.fila.v1.PauseScheduleRequest\x1a\x1e.fila.v1.PauseScheduleResponse\x12H\n" +
 	"\vGetSchedule\x12\x1b.fila.v1.GetScheduleRequest\x1a\x1c.fila.v1.GetScheduleResponse\x12N\n" +
 	"\rListSchedules\x12\x1d.fila.v1.ListSchedulesRequest\x1a\x1e.fila.v1.ListSchedulesResponse\x12W\n" +
-	"\x10GetClusterStatus\x12 .fila.v1.GetClusterStatusRequest\x1a!.fila.v1.GetClusterStatusResponseB\x1b\n" +
+	"\x10GetClusterStatus\x12 .fila.v1.GetClusterStatusRequest\x1a!.fila.v1.GetClusterStatusResponse\x12B\n" +
+	"\tMoveOwner\x12\x19.fila.v1.MoveOwnerRequest\x1a\x1a.fila.v1.MoveOwnerResponseB\x1b\n" +
 	"\vdev.fila.v1B\n" +
 	"AdminProtoP\x01b\x06proto3"
 
@@ -7754,31 +7755,33 @@ var file_fila_v1_admin_proto_goTypes = []any{
 	(*GetScheduleRequest)(nil),        // 118: fila.v1.GetScheduleRequest
 	(*ListSchedulesRequest)(nil),      // 119: fila.v1.ListSchedulesRequest
 	(*GetClusterStatusRequest)(nil),   // 120: fila.v1.GetClusterStatusRequest
-	(*GetStatusResponse)(nil),         // 121: fila.v1.GetStatusResponse
-	(*WatchEventsResponse)(nil),       // 122: fila.v1.WatchEventsResponse
-	(*ListLateResponse)(nil),          // 123: fila.v1.ListLateResponse
-	(*ListKeyPoliciesResponse)(nil),   // 124: fila.v1.ListKeyPoliciesResponse
-	(*DropDeadLettersResponse)(nil),   // 125: fila.v1.DropDeadLettersResponse
-	(*FindKeysResponse)(nil),          // 126: fila.v1.FindKeysResponse
-	(*WatchStatsResponse)(nil),        // 127: fila.v1.WatchStatsResponse
-	(*GetSeriesResponse)(nil),         // 128: fila.v1.GetSeriesResponse
-	(*ListQueueVersionsResponse)(nil), // 129: fila.v1.ListQueueVersionsResponse
-	(*StartOperationResponse)(nil),    // 130: fila.v1.StartOperationResponse
-	(*WatchOperationResponse)(nil),    // 131: fila.v1.WatchOperationResponse
-	(*ListOperationsResponse)(nil),    // 132: fila.v1.ListOperationsResponse
-	(*CancelOperationResponse)(nil),   // 133: fila.v1.CancelOperationResponse
-	(*EditDeadLetterResponse)(nil),    // 134: fila.v1.EditDeadLetterResponse
-	(*SetLimitResponse)(nil),          // 135: fila.v1.SetLimitResponse
-	(*DeleteLimitResponse)(nil),       // 136: fila.v1.DeleteLimitResponse
-	(*ListLimitsResponse)(nil),        // 137: fila.v1.ListLimitsResponse
-	(*ResetLimitResponse)(nil),        // 138: fila.v1.ResetLimitResponse
-	(*CreateScheduleResponse)(nil),    // 139: fila.v1.CreateScheduleResponse
-	(*UpdateScheduleResponse)(nil),    // 140: fila.v1.UpdateScheduleResponse
-	(*DeleteScheduleResponse)(nil),    // 141: fila.v1.DeleteScheduleResponse
-	(*PauseScheduleResponse)(nil),     // 142: fila.v1.PauseScheduleResponse
-	(*GetScheduleResponse)(nil),       // 143: fila.v1.GetScheduleResponse
-	(*ListSchedulesResponse)(nil),     // 144: fila.v1.ListSchedulesResponse
-	(*GetClusterStatusResponse)(nil),  // 145: fila.v1.GetClusterStatusResponse
+	(*MoveOwnerRequest)(nil),          // 121: fila.v1.MoveOwnerRequest
+	(*GetStatusResponse)(nil),         // 122: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),       // 123: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),          // 124: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil),   // 125: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil),   // 126: fila.v1.DropDeadLettersResponse
+	(*FindKeysResponse)(nil),          // 127: fila.v1.FindKeysResponse
+	(*WatchStatsResponse)(nil),        // 128: fila.v1.WatchStatsResponse
+	(*GetSeriesResponse)(nil),         // 129: fila.v1.GetSeriesResponse
+	(*ListQueueVersionsResponse)(nil), // 130: fila.v1.ListQueueVersionsResponse
+	(*StartOperationResponse)(nil),    // 131: fila.v1.StartOperationResponse
+	(*WatchOperationResponse)(nil),    // 132: fila.v1.WatchOperationResponse
+	(*ListOperationsResponse)(nil),    // 133: fila.v1.ListOperationsResponse
+	(*CancelOperationResponse)(nil),   // 134: fila.v1.CancelOperationResponse
+	(*EditDeadLetterResponse)(nil),    // 135: fila.v1.EditDeadLetterResponse
+	(*SetLimitResponse)(nil),          // 136: fila.v1.SetLimitResponse
+	(*DeleteLimitResponse)(nil),       // 137: fila.v1.DeleteLimitResponse
+	(*ListLimitsResponse)(nil),        // 138: fila.v1.ListLimitsResponse
+	(*ResetLimitResponse)(nil),        // 139: fila.v1.ResetLimitResponse
+	(*CreateScheduleResponse)(nil),    // 140: fila.v1.CreateScheduleResponse
+	(*UpdateScheduleResponse)(nil),    // 141: fila.v1.UpdateScheduleResponse
+	(*DeleteScheduleResponse)(nil),    // 142: fila.v1.DeleteScheduleResponse
+	(*PauseScheduleResponse)(nil),     // 143: fila.v1.PauseScheduleResponse
+	(*GetScheduleResponse)(nil),       // 144: fila.v1.GetScheduleResponse
+	(*ListSchedulesResponse)(nil),     // 145: fila.v1.ListSchedulesResponse
+	(*GetClusterStatusResponse)(nil),  // 146: fila.v1.GetClusterStatusResponse
+	(*MoveOwnerResponse)(nil),         // 147: fila.v1.MoveOwnerResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
 	9,   // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
@@ -7920,60 +7923,62 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	118, // 136: fila.v1.FilaAdmin.GetSchedule:input_type -> fila.v1.GetScheduleRequest
 	119, // 137: fila.v1.FilaAdmin.ListSchedules:input_type -> fila.v1.ListSchedulesRequest
 	120, // 138: fila.v1.FilaAdmin.GetClusterStatus:input_type -> fila.v1.GetClusterStatusRequest
-	8,   // 139: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	15,  // 140: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	23,  // 141: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	25,  // 142: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	48,  // 143: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	27,  // 144: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	29,  // 145: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	31,  // 146: fila.v1.FilaAdmin.ListPending:output_type -> fila.v1.ListPendingResponse
-	41,  // 147: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	34,  // 148: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	36,  // 149: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	38,  // 150: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	46,  // 151: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	51,  // 152: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	53,  // 153: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	55,  // 154: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	58,  // 155: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	60,  // 156: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	62,  // 157: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	64,  // 158: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	66,  // 159: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
-	70,  // 160: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
-	72,  // 161: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	75,  // 162: fila.v1.FilaAdmin.GetMessage:output_type -> fila.v1.GetMessageResponse
-	79,  // 163: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	121, // 164: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	122, // 165: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	123, // 166: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	124, // 167: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	125, // 168: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	126, // 169: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	127, // 170: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	128, // 171: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
-	129, // 172: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
-	16,  // 173: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
-	130, // 174: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
-	131, // 175: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
-	132, // 176: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
-	133, // 177: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
-	134, // 178: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
-	19,  // 179: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
-	135, // 180: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
-	136, // 181: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
-	137, // 182: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
-	138, // 183: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
-	139, // 184: fila.v1.FilaAdmin.CreateSchedule:output_type -> fila.v1.CreateScheduleResponse
-	140, // 185: fila.v1.FilaAdmin.UpdateSchedule:output_type -> fila.v1.UpdateScheduleResponse
-	141, // 186: fila.v1.FilaAdmin.DeleteSchedule:output_type -> fila.v1.DeleteScheduleResponse
-	142, // 187: fila.v1.FilaAdmin.PauseSchedule:output_type -> fila.v1.PauseScheduleResponse
-	143, // 188: fila.v1.FilaAdmin.GetSchedule:output_type -> fila.v1.GetScheduleResponse
-	144, // 189: fila.v1.FilaAdmin.ListSchedules:output_type -> fila.v1.ListSchedulesResponse
-	145, // 190: fila.v1.FilaAdmin.GetClusterStatus:output_type -> fila.v1.GetClusterStatusResponse
-	139, // [139:191] is the sub-list for method output_type
-	87,  // [87:139] is the sub-list for method input_type
+	121, // 139: fila.v1.FilaAdmin.MoveOwner:input_type -> fila.v1.MoveOwnerRequest
+	8,   // 140: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	15,  // 141: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	23,  // 142: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	25,  // 143: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	48,  // 144: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	27,  // 145: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	29,  // 146: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	31,  // 147: fila.v1.FilaAdmin.ListPending:output_type -> fila.v1.ListPendingResponse
+	41,  // 148: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	34,  // 149: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	36,  // 150: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	38,  // 151: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	46,  // 152: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	51,  // 153: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	53,  // 154: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	55,  // 155: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	58,  // 156: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	60,  // 157: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	62,  // 158: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	64,  // 159: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	66,  // 160: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
+	70,  // 161: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
+	72,  // 162: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	75,  // 163: fila.v1.FilaAdmin.GetMessage:output_type -> fila.v1.GetMessageResponse
+	79,  // 164: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	122, // 165: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	123, // 166: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	124, // 167: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	125, // 168: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	126, // 169: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	127, // 170: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	128, // 171: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	129, // 172: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
+	130, // 173: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	16,  // 174: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	131, // 175: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
+	132, // 176: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
+	133, // 177: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
+	134, // 178: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
+	135, // 179: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
+	19,  // 180: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
+	136, // 181: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
+	137, // 182: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
+	138, // 183: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
+	139, // 184: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
+	140, // 185: fila.v1.FilaAdmin.CreateSchedule:output_type -> fila.v1.CreateScheduleResponse
+	141, // 186: fila.v1.FilaAdmin.UpdateSchedule:output_type -> fila.v1.UpdateScheduleResponse
+	142, // 187: fila.v1.FilaAdmin.DeleteSchedule:output_type -> fila.v1.DeleteScheduleResponse
+	143, // 188: fila.v1.FilaAdmin.PauseSchedule:output_type -> fila.v1.PauseScheduleResponse
+	144, // 189: fila.v1.FilaAdmin.GetSchedule:output_type -> fila.v1.GetScheduleResponse
+	145, // 190: fila.v1.FilaAdmin.ListSchedules:output_type -> fila.v1.ListSchedulesResponse
+	146, // 191: fila.v1.FilaAdmin.GetClusterStatus:output_type -> fila.v1.GetClusterStatusResponse
+	147, // 192: fila.v1.FilaAdmin.MoveOwner:output_type -> fila.v1.MoveOwnerResponse
+	140, // [140:193] is the sub-list for method output_type
+	87,  // [87:140] is the sub-list for method input_type
 	87,  // [87:87] is the sub-list for extension type_name
 	87,  // [87:87] is the sub-list for extension extendee
 	0,   // [0:87] is the sub-list for field type_name

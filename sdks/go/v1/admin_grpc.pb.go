@@ -75,6 +75,7 @@ const (
 	FilaAdmin_GetSchedule_FullMethodName       = "/fila.v1.FilaAdmin/GetSchedule"
 	FilaAdmin_ListSchedules_FullMethodName     = "/fila.v1.FilaAdmin/ListSchedules"
 	FilaAdmin_GetClusterStatus_FullMethodName  = "/fila.v1.FilaAdmin/GetClusterStatus"
+	FilaAdmin_MoveOwner_FullMethodName         = "/fila.v1.FilaAdmin/MoveOwner"
 )
 
 // FilaAdminClient is the client API for FilaAdmin service.
@@ -189,6 +190,8 @@ type FilaAdminClient interface {
 	ListSchedules(ctx context.Context, in *ListSchedulesRequest, opts ...grpc.CallOption) (*ListSchedulesResponse, error)
 	// Say how each node of the group is: its role, how far it is behind, what it lacks, and in what it differs.
 	GetClusterStatus(ctx context.Context, in *GetClusterStatusRequest, opts ...grpc.CallOption) (*GetClusterStatusResponse, error)
+	// Let another node of the group serve. Refused where that one could not take over at once.
+	MoveOwner(ctx context.Context, in *MoveOwnerRequest, opts ...grpc.CallOption) (*MoveOwnerResponse, error)
 }
 
 type filaAdminClient struct {
@@ -755,6 +758,16 @@ func (c *filaAdminClient) GetClusterStatus(ctx context.Context, in *GetClusterSt
 	return out, nil
 }
 
+func (c *filaAdminClient) MoveOwner(ctx context.Context, in *MoveOwnerRequest, opts ...grpc.CallOption) (*MoveOwnerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MoveOwnerResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_MoveOwner_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FilaAdminServer is the server API for FilaAdmin service.
 // All implementations must embed UnimplementedFilaAdminServer
 // for forward compatibility.
@@ -867,6 +880,8 @@ type FilaAdminServer interface {
 	ListSchedules(context.Context, *ListSchedulesRequest) (*ListSchedulesResponse, error)
 	// Say how each node of the group is: its role, how far it is behind, what it lacks, and in what it differs.
 	GetClusterStatus(context.Context, *GetClusterStatusRequest) (*GetClusterStatusResponse, error)
+	// Let another node of the group serve. Refused where that one could not take over at once.
+	MoveOwner(context.Context, *MoveOwnerRequest) (*MoveOwnerResponse, error)
 	mustEmbedUnimplementedFilaAdminServer()
 }
 
@@ -1032,6 +1047,9 @@ func (UnimplementedFilaAdminServer) ListSchedules(context.Context, *ListSchedule
 }
 func (UnimplementedFilaAdminServer) GetClusterStatus(context.Context, *GetClusterStatusRequest) (*GetClusterStatusResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetClusterStatus not implemented")
+}
+func (UnimplementedFilaAdminServer) MoveOwner(context.Context, *MoveOwnerRequest) (*MoveOwnerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method MoveOwner not implemented")
 }
 func (UnimplementedFilaAdminServer) mustEmbedUnimplementedFilaAdminServer() {}
 func (UnimplementedFilaAdminServer) testEmbeddedByValue()                   {}
@@ -1962,6 +1980,24 @@ func _FilaAdmin_GetClusterStatus_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaAdmin_MoveOwner_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MoveOwnerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).MoveOwner(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_MoveOwner_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).MoveOwner(ctx, req.(*MoveOwnerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FilaAdmin_ServiceDesc is the grpc.ServiceDesc for FilaAdmin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -2160,6 +2196,10 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetClusterStatus",
 			Handler:    _FilaAdmin_GetClusterStatus_Handler,
+		},
+		{
+			MethodName: "MoveOwner",
+			Handler:    _FilaAdmin_MoveOwner_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

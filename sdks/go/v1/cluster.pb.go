@@ -231,6 +231,107 @@ func (x *GetClusterStatusResponse) GetSkippedRecords() uint64 {
 	return 0
 }
 
+// Another node is to serve.
+type MoveOwnerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name; empty: the standby that has read most of the log.
+	Node          string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveOwnerRequest) Reset() {
+	*x = MoveOwnerRequest{}
+	mi := &file_fila_v1_cluster_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveOwnerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveOwnerRequest) ProtoMessage() {}
+
+func (x *MoveOwnerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_cluster_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveOwnerRequest.ProtoReflect.Descriptor instead.
+func (*MoveOwnerRequest) Descriptor() ([]byte, []int) {
+	return file_fila_v1_cluster_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *MoveOwnerRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+// The move has begun; calls are refused for a moment as when a broker stops.
+type MoveOwnerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The node that takes over.
+	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	// The term that ends with the move.
+	Term          int64 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveOwnerResponse) Reset() {
+	*x = MoveOwnerResponse{}
+	mi := &file_fila_v1_cluster_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveOwnerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveOwnerResponse) ProtoMessage() {}
+
+func (x *MoveOwnerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_cluster_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveOwnerResponse.ProtoReflect.Descriptor instead.
+func (*MoveOwnerResponse) Descriptor() ([]byte, []int) {
+	return file_fila_v1_cluster_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *MoveOwnerResponse) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *MoveOwnerResponse) GetTerm() int64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
 // One node, by what it said last.
 type ClusterNode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -272,7 +373,7 @@ type ClusterNode struct {
 
 func (x *ClusterNode) Reset() {
 	*x = ClusterNode{}
-	mi := &file_fila_v1_cluster_proto_msgTypes[2]
+	mi := &file_fila_v1_cluster_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -284,7 +385,7 @@ func (x *ClusterNode) String() string {
 func (*ClusterNode) ProtoMessage() {}
 
 func (x *ClusterNode) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_cluster_proto_msgTypes[2]
+	mi := &file_fila_v1_cluster_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -297,7 +398,7 @@ func (x *ClusterNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterNode.ProtoReflect.Descriptor instead.
 func (*ClusterNode) Descriptor() ([]byte, []int) {
-	return file_fila_v1_cluster_proto_rawDescGZIP(), []int{2}
+	return file_fila_v1_cluster_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ClusterNode) GetNode() string {
@@ -427,7 +528,12 @@ const file_fila_v1_cluster_proto_rawDesc = "" +
 	"\x13unconfirmed_records\x18\x05 \x01(\x04R\x12unconfirmedRecords\x12+\n" +
 	"\x11unconfirmed_bytes\x18\x06 \x01(\x04R\x10unconfirmedBytes\x12\x1c\n" +
 	"\ttakeovers\x18\a \x01(\x04R\ttakeovers\x12'\n" +
-	"\x0fskipped_records\x18\b \x01(\x04R\x0eskippedRecords\"\x95\x04\n" +
+	"\x0fskipped_records\x18\b \x01(\x04R\x0eskippedRecords\"&\n" +
+	"\x10MoveOwnerRequest\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\";\n" +
+	"\x11MoveOwnerResponse\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
+	"\x04term\x18\x02 \x01(\x03R\x04term\"\x95\x04\n" +
 	"\vClusterNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12%\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x11.fila.v1.NodeRoleR\x04role\x120\n" +
@@ -470,18 +576,20 @@ func file_fila_v1_cluster_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fila_v1_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_fila_v1_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_fila_v1_cluster_proto_goTypes = []any{
 	(NodeRole)(0),                    // 0: fila.v1.NodeRole
 	(*GetClusterStatusRequest)(nil),  // 1: fila.v1.GetClusterStatusRequest
 	(*GetClusterStatusResponse)(nil), // 2: fila.v1.GetClusterStatusResponse
-	(*ClusterNode)(nil),              // 3: fila.v1.ClusterNode
-	(*timestamppb.Timestamp)(nil),    // 4: google.protobuf.Timestamp
+	(*MoveOwnerRequest)(nil),         // 3: fila.v1.MoveOwnerRequest
+	(*MoveOwnerResponse)(nil),        // 4: fila.v1.MoveOwnerResponse
+	(*ClusterNode)(nil),              // 5: fila.v1.ClusterNode
+	(*timestamppb.Timestamp)(nil),    // 6: google.protobuf.Timestamp
 }
 var file_fila_v1_cluster_proto_depIdxs = []int32{
-	3, // 0: fila.v1.GetClusterStatusResponse.nodes:type_name -> fila.v1.ClusterNode
+	5, // 0: fila.v1.GetClusterStatusResponse.nodes:type_name -> fila.v1.ClusterNode
 	0, // 1: fila.v1.ClusterNode.role:type_name -> fila.v1.NodeRole
-	4, // 2: fila.v1.ClusterNode.since:type_name -> google.protobuf.Timestamp
+	6, // 2: fila.v1.ClusterNode.since:type_name -> google.protobuf.Timestamp
 	3, // [3:3] is the sub-list for method output_type
 	3, // [3:3] is the sub-list for method input_type
 	3, // [3:3] is the sub-list for extension type_name
@@ -500,7 +608,7 @@ func file_fila_v1_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_cluster_proto_rawDesc), len(file_fila_v1_cluster_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   3,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

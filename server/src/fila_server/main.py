@@ -17,6 +17,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -258,11 +259,22 @@ def run(settings: Config) -> None:
         on_signal=lambda: _leave_in_time(node),
         descriptors=Descriptors(limit),
         loading=loading,
-        group=OfGroup(node.group, node.status) if node else None,
+        group=OfGroup(node.group, node.status, node.mover) if node else None,
     )
     uvloop.run(served)
+    if node and node.mover.handover:
+        _begin_anew_after(node.mover.handover.node)
     if recorder is not None and not recorder.finish(HISTORY_ENDS_S):
         log.warning("history.not_closed", detail="its last files were still being written; the gap is marked")
+
+
+def _begin_anew_after(successor: str) -> None:
+    """It was told to take over. The thread that waits for the end of the term begins anew when it has."""
+    from fila_server.cluster.moving import MOVE_S_MAX
+    from fila_server.cluster.node import begin_anew
+
+    time.sleep(MOVE_S_MAX)
+    begin_anew(f"{successor} was asked to take over, and did not")
 
 
 def _stand_by(settings: Config, loading: LoadingPage | None) -> Node | None:
@@ -271,7 +283,7 @@ def _stand_by(settings: Config, loading: LoadingPage | None) -> Node | None:
         return None
     from fila_server.cluster.node import Node
 
-    node = Node(settings)
+    node = Node(settings, _import_serving)
     if loading:
         loading.stands_by, loading.metrics = node.lacks, node.metrics
     node.stand_by()
@@ -284,20 +296,21 @@ def _stand_by(settings: Config, loading: LoadingPage | None) -> Node | None:
 def _serving_imported() -> Iterator[None]:
     """Import what serves while the store is being opened, which needs no GIL: neither has to wait for the other."""
 
-    def fetch() -> None:
-        # Whatever is wrong with an import is raised where main imports it again.
-        with contextlib.suppress(Exception):
-            importlib.import_module("uvloop")
-            importlib.import_module("fila_server.serving")
-            version()
-            commit()  # a checkout asks git
-
-    thread = threading.Thread(target=fetch, name="fila-imports", daemon=True)
+    thread = threading.Thread(target=_import_serving, name="fila-imports", daemon=True)
     thread.start()
     try:
         yield
     finally:
         thread.join()
+
+
+def _import_serving() -> None:
+    # Whatever is wrong with an import is raised where main imports it again.
+    with contextlib.suppress(Exception):
+        importlib.import_module("uvloop")
+        importlib.import_module("fila_server.serving")
+        version()
+        commit()  # a checkout asks git
 
 
 def _signer(history: History) -> Signer | None:

@@ -51,12 +51,14 @@ from fila_server.version import commit, version
 
 if TYPE_CHECKING:
     from fila_server.core.runtime.scheduler_thread import Engine as CompiledEngine
-    from fila_server.telemetry.group import GroupReader
+    from fila_server.telemetry.group import Handover
     from fila_server.telemetry.probes import LoadingPage
 
 log = structlog.get_logger("fila_server.serving")
 
 CALLS_FINISH_S = 5.0
+HANDS_OVER_S = 0.25
+"""As CALLS_FINISH_S, of an owner that hands over: while it waits nobody serves."""
 
 _ANY_HOST = ("0.0.0.0", "::")  # noqa: S104 - the addresses to warn about, not to bind
 
@@ -72,8 +74,7 @@ async def serve(
     """Bind every port, answer on all of them, and drain when told to stop; `on_signal` is called first then.
     `loading` holds the metrics port and answers probes there until then. A node tells of its `group`."""
     descriptors = descriptors or Descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-    stopping = asyncio.Event()
-    _listen_for_signals(stopping)
+    stopping, signals = _listen_for_signals(group)
     broker = Broker(
         engine,
         outstanding_calls_max=settings.scheduler.outstanding_calls_max,
@@ -93,8 +94,7 @@ async def serve(
     except errors.FilaServerError:
         await broker.stop()
         raise
-    status = group.status if group else None
-    telemetry = _telemetry(broker, hooks, quotas, edge, Path(settings.server.data_dir), status)
+    telemetry = _telemetry(broker, hooks, quotas, edge, Path(settings.server.data_dir), group)
     redis, metrics_port = await _listen(edge, telemetry, broker, settings, descriptors, admission, loading)
     if settings.auth.enabled:  # without keys nobody has rights that could end, nor quotas
         admission.start()
@@ -111,14 +111,17 @@ async def serve(
     )
     _calm_the_collector()
     await stopping.wait()
+    descriptors.stop()  # it holds the ports, too
+    if group and group.node.handover and not signals:
+        await _hand_over(broker, edge, redis, group.node.handover)
+        return
     on_signal()
     telemetry.say_draining()
-    observing.cancel()
-    admission.stop()
-    quotas.stop()
-    watching.cancel()
+    for each in (observing, watching):
+        each.cancel()
+    for ending in (admission, quotas):
+        ending.stop()
     await control.stop()
-    descriptors.stop()
     await _drain(broker, edge, redis, telemetry)
 
 
@@ -195,7 +198,7 @@ def _telemetry(
     quotas: Quotas,
     edge: EdgeServer,
     data_dir: Path,
-    group: GroupReader | None,
+    group: OfGroup | None,
 ) -> Telemetry:
     def readings() -> list[HookReading]:
         return [HookReading(queue, status) for queue in hooks.queues() for status in hooks.status(queue)]
@@ -206,7 +209,14 @@ def _telemetry(
     schedules = edge.schedules.firing.readings
     troubles = edge.troubles.readings
     return Telemetry(
-        _asking(broker), readings, quotas.readings, troubles, backup, schedules, edge.reading, group
+        _asking(broker),
+        readings,
+        quotas.readings,
+        troubles,
+        backup,
+        schedules,
+        edge.reading,
+        group.status if group else None,
     )
 
 
@@ -234,6 +244,19 @@ def _report_start(settings: Config, edge: EdgeServer, redis: RedisPort | None, m
     emit("server.started", pid=os.getpid(), version=version(), commit=commit(), **addresses)
 
 
+async def _hand_over(broker: Broker, edge: EdgeServer, redis: RedisPort | None, handover: Handover) -> None:
+    """Take nothing new, finish what is in hand, and let the other node take over. What the core does from then on
+    is of a term that is over."""
+    started_s = time.monotonic()
+    closing = [asyncio.ensure_future(edge.stop(HANDS_OVER_S))]
+    if redis is not None:
+        closing.append(asyncio.ensure_future(redis.close()))
+    await broker.drain(HANDS_OVER_S)
+    await asyncio.gather(*closing, return_exceptions=True)
+    handover.tell()
+    log.info("cluster.handed_over", to=handover.node, took_ms=int((time.monotonic() - started_s) * 1000))
+
+
 async def _drain(broker: Broker, edge: EdgeServer, redis: RedisPort | None, telemetry: Telemetry) -> None:
     """Take nothing new, finish what is in hand, sync."""
     started_s = time.monotonic()
@@ -250,17 +273,24 @@ async def _drain(broker: Broker, edge: EdgeServer, redis: RedisPort | None, tele
     emit("server.stopped", took_ms=int((time.monotonic() - started_s) * 1000))
 
 
-def _listen_for_signals(stopping: asyncio.Event) -> None:
+def _listen_for_signals(group: OfGroup | None) -> tuple[asyncio.Event, list[int]]:
+    """What is set when the server is to stop, and the signals that came."""
+    stopping = asyncio.Event()
+    if group:
+        group.node.at_handover(stopping.set)
     # Told twice is told once: shells and supervisors pass signals on to whole groups, and the
     # drain is bounded anyway. Not the loop's own handlers: it gives those back to the system before
     # others can be set, and a signal between the two would end the process.
     loop = asyncio.get_running_loop()
+    came: list[int] = []
 
-    def stop(*_: object) -> None:
+    def stop(number: int, _: object) -> None:
+        came.append(number)
         loop.call_soon_threadsafe(stopping.set)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
+    return stopping, came
 
 
 def _is_local(address: Address) -> bool:

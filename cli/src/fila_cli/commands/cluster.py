@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
     from fila.v1.cluster_pb2 import ClusterNode, GetClusterStatusResponse
 
+LOOK_S = 0.1
+MOVE_S_MAX = 30.0
 _HEADINGS = ("NODE", "ROLE", "FOR", "BEHIND", "SYNC", "CLOCK", "VERSION", "FORMATS", "DIFFERS", "LACKS")
 _MEANINGS = {"owner": Meaning.GOOD, "halted": Meaning.TROUBLE, "gone": Meaning.TROUBLE}
 
@@ -26,6 +30,7 @@ _MEANINGS = {"owner": Meaning.GOOD, "halted": Meaning.TROUBLE, "gone": Meaning.T
     cls=Group,
     examples="""
     fila cluster status
+    fila cluster move
     """,
 )
 def cluster() -> None:
@@ -56,6 +61,45 @@ def status(session: Session, watch_ms: int | None) -> None:
         return told, _text(told, own)
 
     show_or_watch(session, watch_ms, look)
+
+
+@cluster.command(
+    cls=Command,
+    examples="""
+    fila cluster move
+    fila cluster move fila-2
+    """,
+)
+@click.argument("node", default="")
+@click.pass_obj
+def move(session: Session, node: str) -> None:
+    """Let another node serve: NODE, or the standby that has read most.
+
+    The owner takes nothing more, finishes what is in hand, and the other node takes over at once. Refused where
+    that one could not. The command waits until it serves.
+    """
+    import grpc
+
+    from fila.v1 import cluster_pb2
+
+    moved = session.admin.MoveOwner(cluster_pb2.MoveOwnerRequest(node=node), timeout=session.timeout_s)
+    ends_s = monotonic() + MOVE_S_MAX
+    owner = ""
+    while not owner:
+        if monotonic() > ends_s:
+            raise click.ClickException(
+                f"{moved.node} was told to take over, and does not serve: look at its log"
+            )
+        sleep(LOOK_S)
+        with suppress(grpc.RpcError):
+            told, _ = _asked(session)  # perhaps by the node that served before, and knows who does
+            owners = [each.node for each in told.nodes if each.role == cluster_pb2.NODE_ROLE_OWNER]
+            owner = owners[0] if owners and told.term != moved.term else ""
+    if owner != moved.node:
+        raise click.ClickException(
+            f"{moved.node} was told to take over, and {owner} did: look at the log of {moved.node}"
+        )
+    session.show(told, f"{owner} serves, since term {told.term}")
 
 
 def _asked(session: Session) -> tuple[GetClusterStatusResponse, int]:

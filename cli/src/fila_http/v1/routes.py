@@ -550,6 +550,14 @@ ROUTES = (
         response=cluster_pb2.GetClusterStatusResponse,
     ),
     Route(
+        name='MoveOwner',
+        verb='POST',
+        path='/v1/cluster/move',
+        call='/fila.v1.FilaAdmin/MoveOwner',
+        request=cluster_pb2.MoveOwnerRequest,
+        response=cluster_pb2.MoveOwnerResponse,
+    ),
+    Route(
         name='ListLate',
         verb='GET',
         path='/v1/late',

@@ -139,6 +139,7 @@ RPCS: dict[str, Need] = {
     "FilaAdmin/WatchStats": Need(ANY, "queues", for_tenant=True, filtered=True),
     "FilaAdmin/GetSeries": Need(ANY, "queue", for_tenant=True),
     "FilaAdmin/GetClusterStatus": _ADMIN,
+    "FilaAdmin/MoveOwner": _ADMIN,
     "FilaSink/OpenSink": _SINK,
     "FilaSink/Stage": Need(PRODUCE, "queue"),
     "FilaSink/Publish": _SINK,

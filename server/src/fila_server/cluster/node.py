@@ -28,6 +28,7 @@ from fila_server.cluster.directories import Directories
 from fila_server.cluster.giving import Giver
 from fila_server.cluster.identity import group_id, node_number
 from fila_server.cluster.log_keeper import LogKeeper
+from fila_server.cluster.moving import MOVE, Mover, Taker
 from fila_server.cluster.peers import Peer, PeerPort, Trust
 from fila_server.cluster.reports import Asked, Report, nodes_of, shared_settings
 from fila_server.cluster.room import Room
@@ -37,12 +38,13 @@ from fila_server.cluster.standby_ports import StandbyPorts
 from fila_server.cluster.topic import TopicKeeper, ask
 from fila_server.cluster.truncating import Truncation
 from fila_server.cluster.upkeep import Upkeep
-from fila_server.cluster.watching import PROBE_MS, Bidden, Heard, Hindered, Missed, Read, Watch
+from fila_server.cluster.watching import PROBE_MS, Bidden, Handed, Heard, Hindered, Missed, Read, Watch
 from fila_server.config.cluster import redis_addr
 from fila_server.config.kinds import Address
 from fila_server.config.schema import Config
 from fila_server.core.log.kafka import KafkaLog, LogRefused
 from fila_server.core.runtime.store_copy import (
+    ANEW,
     BEGINS_LATER,
     BIDS,
     FOLLOWS,
@@ -62,6 +64,8 @@ from fila_server.telemetry.group import HALTED, OWNER, STANDBY, GroupStatus
 from fila_server.version import version
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fila_server.core.runtime.scheduler_thread import Engine
 
 log = structlog.get_logger("fila_server.cluster.node")
@@ -71,8 +75,10 @@ SYNC_S = 1.0
 LOOK_S = 1.0
 """A log that says nothing for so long is read once more at its end: does it still answer?"""
 HALTED_LOOK_S = 1.0
-_LACKS = {BEGINS_LATER: Lack.BEHIND, GAP: Lack.BEHIND, FOUNDED: Lack.FOUNDED}
+_LACKS = {BEGINS_LATER: Lack.BEHIND, GAP: Lack.BEHIND, FOUNDED: Lack.FOUNDED, ANEW: Lack.BEHIND}
 """Where a reader halts, and a copy of another node helps."""
+MOVED_S = 1.0
+"""Before a process begins anew that has handed over."""
 ANEW_S = 1.0
 """Before a process begins anew for a fault, which may be there still."""
 
@@ -80,13 +86,13 @@ ANEW_S = 1.0
 class Node:
     """This process, as its group sees it."""
 
-    def __init__(self, settings: Config) -> None:
-        """Open the log, the copy and the port for other nodes. Raises StartError."""
+    def __init__(self, settings: Config, load: Callable[[], object] = lambda: None) -> None:
+        """Open the log, the copy and the port for other nodes. Raises StartError. `load` imports what serves."""
         cluster = settings.cluster
         self._settings, self._cluster, self.number = settings, cluster, node_number(cluster.node)
         trust = Trust.of(cluster)
         self._watch = Watch(self.number, cluster.clock_skew_max_ms)
-        self._events: queue.SimpleQueue[Heard | Missed] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Heard | Missed | Handed] = queue.SimpleQueue()
         self._answers, self._answered_ms = 0, _now_ms()
         self._why = ""
         self._serves = False
@@ -121,7 +127,9 @@ class Node:
         self._keeper = LogKeeper(self._directories.data_dir, self.number, truncation, self.log)
         self._want = self._open()
         giver = Giver(self._directories.data_dir, spare_bytes, self._offer, self._checkpoint)
-        self._port = PeerPort(cluster, trust, self.report, {COPY: giver.give})
+        taker = Taker(self._would_lack, load, self._events.put)
+        self._port = PeerPort(cluster, trust, self.report, {COPY: giver.give, MOVE: taker.take})
+        self.mover = Mover(cluster, trust, self.number)
         self._peers = [Peer(address, cluster, trust, self._events.put) for address in cluster.other_nodes]
         self._clients = StandbyPorts(settings, self.group, ClusterCalls(self.status).status)
         self._control = ControlThread(self._directories.data_dir, self._checkpoint, spare_bytes)
@@ -353,7 +361,7 @@ class Node:
             self._watch.take(_now_ms(), self._events.get())
 
     def _name_owner(self) -> None:
-        owner = self._owner()
+        owner = self.report() if self._watch.takes_over(_now_ms()) else self._owner()
         self._clients.name_owner(owner.client_addr if owner else "", owner.redis_addr if owner else "")
 
     def _owner(self) -> Report | None:
@@ -388,8 +396,17 @@ class Node:
             if decision.why:
                 tell = log.error if decision.is_alarm else log.info
                 tell("cluster.bids" if decision.bids else "cluster.waits", detail=decision.why)
-        if decision.bids and self.copy.bid(secrets.randbits(64), _wall_ms()):
+        if decision.bids and self.copy.bid(secrets.randbits(64), _wall_ms(), is_moved=decision.is_moved):
+            self.mover.why = decision.why
             self._watch.take(_now_ms(), Bidden())
+
+    # --- a planned move ---
+
+    def _would_lack(self, owner: int) -> str:
+        """Why this node would not take over from that one at once."""
+        if self._copy is not None and self._copy.owner[0] != owner:
+            return "by the log it has read, another node serves"
+        return self.lacks()
 
     def open_engine(self) -> Engine:
         """The engine of a node that owns. Once its term is over the process begins anew, unless it is about to end."""
@@ -403,12 +420,16 @@ class Node:
             self._directories.say_damaged()
             begin_anew(f"the copy is damaged: {damaged}")
         self._clients.name_owner("", str(self._redis_addr))
-        self._clients.close()
+        self._clients.hand_on()
         self._serves = True
 
         def wait() -> None:
             while not engine.term_over.wait(PROBE_MS / 1000):
                 self._hear()
+            if (
+                self.mover.handover
+            ):  # to begin anew takes CPU, perhaps of the machine where the other one begins
+                time.sleep(MOVED_S)
             if not self._leaves.is_set():
                 begin_anew(self.copy.why)
 

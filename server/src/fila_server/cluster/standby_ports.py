@@ -30,7 +30,7 @@ from fila_server.cluster.standby_redis import Conversation
 from fila_server.config.kinds import Address
 from fila_server.config.schema import Config
 from fila_server.edge.grpc.refusing import RefusingSession
-from fila_server.edge.listening import bound
+from fila_server.edge.listening import bound, keep
 from fila_server.edge.redis import sentinel
 from fila_server.edge.redis.sentinel import Group
 from fila_server.services.status import status_of
@@ -41,6 +41,8 @@ CONNECTIONS_MAX = 256
 HANDSHAKE_S_MAX = 3.0
 REPORTED_S = 0.3
 """An answer is given again for so long: it costs more than a refusal."""
+LEAVES_S = 0.2
+"""After clients were told to leave, what is on its way from them is still taken."""
 COST_A_SECOND = 4000.0
 """A call or command costs 1, and so does each KiB that clients send. Some 0.1 s of a core."""
 
@@ -72,8 +74,10 @@ class _Client(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._ports.clients.add(self)
 
     def connection_lost(self, _: Exception | None) -> None:
+        self._ports.clients.discard(self)
         self._ports.end(self._connection)
 
     def data_received(self, data: bytes) -> None:
@@ -92,6 +96,9 @@ class _Client(asyncio.Protocol):
     def _answer(self, data: bytes) -> tuple[bytes, int, bool]:
         """What to write, how many calls were refused by it, and whether the connection goes on."""
         raise NotImplementedError
+
+    def leave(self) -> None:
+        """Say that the connection is about to end."""
 
     def pause_writing(self) -> None:
         """Who does not read is not heard."""
@@ -123,6 +130,10 @@ class _GrpcClient(_Client):
         session.tells(self._ports.reported())
         answer, goes_on = session.take(data)
         return answer, session.calls - before, goes_on
+
+    def leave(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(self._session.leave())
 
 
 class _RedisClient(_Client):
@@ -162,6 +173,7 @@ class StandbyPorts:
         self._status, self._needs_key = status, settings.auth.enabled
         self._reported, self._reported_s = b"", float("-inf")
         self.allowance = Allowance()
+        self.clients: set[_Client] = set()
         self.subscribers: set[_RedisClient] = set()
         """Those that hear when another node serves."""
         self._redis_owner: Address | None = None
@@ -182,6 +194,7 @@ class StandbyPorts:
             except errors.PortTaken:
                 _close(self._grpc)
                 raise
+        self._hands_on, self._rests = False, threading.Event()
         self._loop = asyncio.new_event_loop()
         self._stopped = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="fila-standby", daemon=True)
@@ -236,6 +249,16 @@ class StandbyPorts:
         """Of gRPC and of Redis; 0 where Redis is off."""
         return self._grpc[0].getsockname()[1], self._redis[0].getsockname()[1] if self._redis else 0
 
+    def hand_on(self) -> None:
+        """Leave the ports to the node that serves. Nobody who connects meanwhile is refused, and those who are there
+        are told to connect again."""
+        self._hands_on = True
+        self._loop.call_soon_threadsafe(self._stopped.set)
+        self._rests.wait()
+        keep("server.listen_addr", self._grpc)
+        if self._redis:
+            keep("redis.listen_addr", self._redis)
+
     def close(self) -> None:
         """Answer nobody any more. Once this returns the ports are free."""
         with contextlib.suppress(RuntimeError):  # the loop is closed already
@@ -248,7 +271,7 @@ class StandbyPorts:
         try:
             loop.run_until_complete(self._serve())
         finally:
-            _close(self._grpc + self._redis + list(self._places))
+            _close(list(self._places) if self._hands_on else self._grpc + self._redis + list(self._places))
             loop.close()
 
     async def _serve(self) -> None:
@@ -259,6 +282,11 @@ class StandbyPorts:
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self._hands_on:
+            self._rests.set()
+            for client in tuple(self.clients):
+                client.leave()
+            await asyncio.sleep(LEAVES_S)
 
     async def _accept(self, listener: socket.socket, protocol: type[_Client]) -> None:
         loop = asyncio.get_running_loop()
@@ -298,7 +326,7 @@ class StandbyPorts:
 
 def _held(setting: str, address: Address) -> list[socket.socket]:
     try:
-        return bound(address)
+        return bound(address, setting)
     except OSError as error:
         raise errors.PortTaken.of(setting, address, error) from error
 

@@ -5,8 +5,9 @@
     Missed      another node did not
     Hindered    this node's copy may not serve, or may again
     Bidden      this node appended a takeover
+    Handed      the owner has stopped, and this node is to take over
 
-A standby bids for one of three causes:
+A standby bids at once where its owner hands over to it, as long as it may serve. Else it bids for one of three causes:
 
     the owner answers no probe, and the log stands still         three probes, one if the connection is refused; 1 s
     the log stands still, though it can be read                  10 s
@@ -93,7 +94,14 @@ class Bidden:
     """This node appended a takeover."""
 
 
-Event = Read | Heard | Missed | Hindered | Bidden
+@dataclass(frozen=True)
+class Handed:
+    """This owner has stopped, and asked this node to take over."""
+
+    owner: int
+
+
+Event = Read | Heard | Missed | Hindered | Bidden | Handed
 
 
 @dataclass(frozen=True)
@@ -105,6 +113,8 @@ class Decision:
     """Why it bids, or what keeps it from bidding; empty: there is no cause to."""
     is_alarm: bool = False
     """An operator is to look."""
+    is_moved: bool = False
+    """The owner handed over."""
 
 
 @dataclass
@@ -132,6 +142,7 @@ class Watch:
         self._read_ms = self._moved_ms = self._owner_heard_ms = 0
         self._end_ms: int | None = None
         self._bid_ms: int | None = None
+        self._handed_ms, self._handed_by = 0, -1
 
     def take(self, now_ms: int, event: Event) -> None:
         """Something happened. Times never go back."""
@@ -149,6 +160,8 @@ class Watch:
                 self.hindered = event.why
             case Bidden():
                 self._bid_ms = now_ms
+            case Handed():
+                self._handed_ms, self._handed_by = now_ms, event.owner
 
     def _take_read(self, now_ms: int, event: Read) -> None:
         before = self._read
@@ -172,6 +185,11 @@ class Watch:
         """Whether the other node has stopped to answer probes."""
         other = self._others.get(node)
         return other is None or other.gone_ms is not None
+
+    def takes_over(self, now_ms: int) -> bool:
+        """Whether the owner has just handed over to this node."""
+        is_fresh = now_ms - self._handed_ms <= FRESH_MS
+        return is_fresh and self._read is not None and self._read.owner == self._handed_by
 
     def report(self, now_ms: int) -> Heard:
         """What this node answers to a probe."""
@@ -215,6 +233,8 @@ class Watch:
         if not read.is_end:  # each new record says so for a moment, which is nothing to tell
             was_at_end = self._end_ms is not None and now_ms - self._end_ms <= FRESH_MS
             return Decision(False, "" if was_at_end else "the log is not read to its end yet")
+        if self.takes_over(now_ms) and (self._bid_ms is None or self._bid_ms < self._handed_ms):
+            return Decision(True, "the owner hands over", is_moved=True)
         rank = self._rank(now_ms)
         due = [(since_ms + rank * APART_MS, why) for since_ms, why in self._causes(now_ms, read)]
         due_ms, why = min(due, default=(now_ms + 1, ""))

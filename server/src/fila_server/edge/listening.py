@@ -11,8 +11,19 @@ BACKLOG = 4096
 _ANY_IPV4 = "0.0.0.0"  # noqa: S104 - what an operator wrote, not what we choose
 
 
-def bound(address: Address) -> list[socket.socket]:
-    """Sockets that listen on every address the host has, on one port."""
+_kept: dict[str, list[socket.socket]] = {}
+
+
+def keep(setting: str, listeners: list[socket.socket]) -> None:
+    """Nobody accepts from these any more. Whoever is bound next by this setting gets them, and those who connect
+    meanwhile wait for it."""
+    _kept[setting] = listeners
+
+
+def bound(address: Address, setting: str) -> list[socket.socket]:
+    """Sockets that listen on every address the host has, on one port; the setting names it."""
+    if setting in _kept:
+        return _kept.pop(setting)
     if address.host in (_ANY_IPV4, "::"):
         with contextlib.suppress(OSError):
             return [_listener(socket.AF_INET6, ("::", address.port), both=True)]

@@ -30,7 +30,7 @@ from fila_server.edge.redis.sentinel import Group
 from fila_server.errors import ConfigInvalid, PortTaken, StartError
 from fila_server.services.handlers import Services, received_bytes_max
 from fila_server.services.identity import Identity
-from fila_server.telemetry.group import GroupReader
+from fila_server.telemetry.group import GroupReader, NodeCommands
 from fila_server.telemetry.series import EdgeReading
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class OfGroup(NamedTuple):
 
     redis: Callable[[], Group]
     status: GroupReader
+    node: NodeCommands
 
 
 class EdgeServer:
@@ -81,7 +82,9 @@ class EdgeServer:
             self._encrypt(tls, tls.files)
             tls.at_change(partial(self._encrypt, tls))
         identity = Identity(admission, encrypted=tls.is_on, certificates=tls.asks_for_certificates)
-        self._services = Services(broker, config, identity, group.status if group else None)
+        self._services = Services(
+            broker, config, identity, group.status if group else None, group.node if group else None
+        )
         self._group = group
         self.troubles, self.schedules = self._services.troubles, self._services.schedules
         self._calls = PythonCalls(
@@ -99,7 +102,7 @@ class EdgeServer:
         """Hold the port, or say who should change what."""
         address = self._config.server.listen_addr
         try:
-            self._listeners = bound(address)
+            self._listeners = bound(address, "server.listen_addr")
         except OSError as error:
             raise PortTaken.of("server.listen_addr", address, error) from error
         self.port = self._listeners[0].getsockname()[1]

@@ -35,6 +35,7 @@ from fila_server.operations.audit import carry_out
 from fila_server.operations.cluster import ClusterCalls
 from fila_server.operations.dead_letter_calls import DeadLetterCalls
 from fila_server.operations.explain import Explaining
+from fila_server.operations.group_commands import GroupCommands
 from fila_server.operations.limits import LimitCalls
 from fila_server.operations.past import Past
 from fila_server.operations.queues import Queues, on_channel
@@ -86,6 +87,7 @@ def handlers(
     schedules: Schedules,
     history: History,
     cluster: ClusterCalls,
+    group: GroupCommands,
 ) -> grpc.GenericRpcHandler:
     """Every method of the service, registered on raw bytes."""
     check = AdminRules(limits)
@@ -100,6 +102,7 @@ def handlers(
     answers["ListLimits"] = (limit_pb2.ListLimitsRequest, limit_calls.list)
     answers |= _views(admission, Explaining(broker, check, Past(history)), WaitingLongest(broker), status)
     answers["GetClusterStatus"] = (cluster_pb2.GetClusterStatusRequest, _of_cluster(cluster))
+    answers["MoveOwner"] = (cluster_pb2.MoveOwnerRequest, group.move)
     answers["GetSeries"] = (watch_pb2.GetSeriesRequest, SeriesCalls(broker, admission, check, recent).series)
     calls = {
         method: _plain(method, broker, admission, kind, request_type, row_check)

@@ -25,6 +25,7 @@ from fila_server.config.kinds import MIB
 from fila_server.config.schema import Config
 from fila_server.operations.cluster import ClusterCalls, report_nodes
 from fila_server.operations.forgetting import Forgetting, keep_forgetting
+from fila_server.operations.group_commands import GroupCommands
 from fila_server.operations.hour_file import HourFile
 from fila_server.operations.keyring import Keyring
 from fila_server.operations.schedules import Schedules
@@ -33,7 +34,7 @@ from fila_server.operations.troubles import Troubles
 from fila_server.services import admin, auth, sinks
 from fila_server.services.identity import Identity
 from fila_server.services.keyed_reflection import KeyedReflection
-from fila_server.telemetry.group import GroupReader
+from fila_server.telemetry.group import GroupReader, NodeCommands
 
 SERVICES = (
     service_pb2.DESCRIPTOR.services_by_name["FilaService"].full_name,
@@ -55,11 +56,17 @@ class Services:
     """Their handlers, and how healthy the server says it is."""
 
     def __init__(
-        self, broker: Broker, config: Config, identity: Identity, group: GroupReader | None = None
+        self,
+        broker: Broker,
+        config: Config,
+        identity: Identity,
+        group: GroupReader | None = None,
+        node: NodeCommands | None = None,
     ) -> None:
         """`group` is what a node knows of its group; None: this broker is alone."""
         self._health = health.aio.HealthServicer()
         self._broker, self._group = broker, group
+        self._group_commands = GroupCommands(broker, group, node)
         self._recent_series = RecentSeries()
         self._hour = HourFile(self._recent_series, config.server.data_dir)
         self.troubles = Troubles()
@@ -79,6 +86,7 @@ class Services:
                 self.schedules,
                 config.history,
                 ClusterCalls(group),
+                self._group_commands,
             ),
             auth.handlers(broker, config, identity, keyring, self._forgetting),
             sinks.handlers(broker, config, identity),
@@ -94,6 +102,7 @@ class Services:
         ]
         if self._group is not None:
             self._working.append(asyncio.ensure_future(report_nodes(self._group)))
+            self._working.append(asyncio.ensure_future(self._group_commands.record_takeover()))
         for name in ("", *SERVICES):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 

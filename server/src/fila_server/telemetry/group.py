@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 OWNER = "owner"
 STANDBY = "standby"
@@ -87,3 +88,43 @@ class GroupStatus:
 
 
 GroupReader = Callable[[], GroupStatus]
+
+
+class Handover(Protocol):
+    """A standby that is ready to take over."""
+
+    node: str
+
+    def tell(self) -> None:
+        """It is to."""
+        ...
+
+    def close(self) -> None:
+        """It is not to, if it was not told."""
+        ...
+
+
+class NodeCommands(Protocol):
+    """What the node that serves does at an operator's word."""
+
+    @property
+    def why(self) -> str:
+        """For what it bade, when it took over."""
+        ...
+
+    @property
+    def handover(self) -> Handover | None:
+        """To whom it is to hand over, as soon as it takes nothing more; None: to nobody."""
+        ...
+
+    def offer(self, node: NodeStatus) -> Handover:
+        """Ask a standby whether it would take over; blocks. Raises errors.Conflict."""
+        ...
+
+    def at_handover(self, stop_serving: Callable[[], object]) -> None:
+        """What makes the node stop to serve."""
+        ...
+
+    def hand_over(self, handover: Handover) -> None:
+        """Stop to serve, and let that standby take over."""
+        ...

@@ -284,6 +284,11 @@ class FilaAdminStub(object):
                 request_serializer=fila_dot_v1_dot_cluster__pb2.GetClusterStatusRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_cluster__pb2.GetClusterStatusResponse.FromString,
                 )
+        self.MoveOwner = channel.unary_unary(
+                '/fila.v1.FilaAdmin/MoveOwner',
+                request_serializer=fila_dot_v1_dot_cluster__pb2.MoveOwnerRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_cluster__pb2.MoveOwnerResponse.FromString,
+                )
 
 
 class FilaAdminServicer(object):
@@ -656,6 +661,13 @@ class FilaAdminServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def MoveOwner(self, request, context):
+        """Let another node of the group serve. Refused where that one could not take over at once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FilaAdminServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -918,6 +930,11 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.GetClusterStatus,
                     request_deserializer=fila_dot_v1_dot_cluster__pb2.GetClusterStatusRequest.FromString,
                     response_serializer=fila_dot_v1_dot_cluster__pb2.GetClusterStatusResponse.SerializeToString,
+            ),
+            'MoveOwner': grpc.unary_unary_rpc_method_handler(
+                    servicer.MoveOwner,
+                    request_deserializer=fila_dot_v1_dot_cluster__pb2.MoveOwnerRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_cluster__pb2.MoveOwnerResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1812,5 +1829,22 @@ class FilaAdmin(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/GetClusterStatus',
             fila_dot_v1_dot_cluster__pb2.GetClusterStatusRequest.SerializeToString,
             fila_dot_v1_dot_cluster__pb2.GetClusterStatusResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def MoveOwner(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/MoveOwner',
+            fila_dot_v1_dot_cluster__pb2.MoveOwnerRequest.SerializeToString,
+            fila_dot_v1_dot_cluster__pb2.MoveOwnerResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

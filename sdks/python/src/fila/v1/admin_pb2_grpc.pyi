@@ -152,6 +152,8 @@ class FilaAdminStub:
     """List schedules with their next five moments."""
     GetClusterStatus: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.GetClusterStatusRequest, _cluster_pb2.GetClusterStatusResponse]
     """Say how each node of the group is: its role, how far it is behind, what it lacks, and in what it differs."""
+    MoveOwner: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.MoveOwnerRequest, _cluster_pb2.MoveOwnerResponse]
+    """Let another node of the group serve. Refused where that one could not take over at once."""
 
 @_typing.type_check_only
 class FilaAdminAsyncStub(FilaAdminStub):
@@ -266,6 +268,8 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """List schedules with their next five moments."""
     GetClusterStatus: _aio.UnaryUnaryMultiCallable[_cluster_pb2.GetClusterStatusRequest, _cluster_pb2.GetClusterStatusResponse]  # type: ignore[assignment]
     """Say how each node of the group is: its role, how far it is behind, what it lacks, and in what it differs."""
+    MoveOwner: _aio.UnaryUnaryMultiCallable[_cluster_pb2.MoveOwnerRequest, _cluster_pb2.MoveOwnerResponse]  # type: ignore[assignment]
+    """Let another node of the group serve. Refused where that one could not take over at once."""
 
 class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
     """Make, watch, change and clean up.
@@ -689,5 +693,13 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_cluster_pb2.GetClusterStatusResponse, _abc.Awaitable[_cluster_pb2.GetClusterStatusResponse]]:
         """Say how each node of the group is: its role, how far it is behind, what it lacks, and in what it differs."""
+
+    @_abc_1.abstractmethod
+    def MoveOwner(
+        self,
+        request: _cluster_pb2.MoveOwnerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_cluster_pb2.MoveOwnerResponse, _abc.Awaitable[_cluster_pb2.MoveOwnerResponse]]:
+        """Let another node of the group serve. Refused where that one could not take over at once."""
 
 def add_FilaAdminServicer_to_server(servicer: FilaAdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

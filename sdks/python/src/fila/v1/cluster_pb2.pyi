@@ -73,5 +73,19 @@ class GetClusterStatusResponse(_message.Message):
     unconfirmed_records: int
     def __init__(self, group: _Optional[str] = ..., nodes: _Optional[_Iterable[_Union[ClusterNode, _Mapping]]] = ..., term: _Optional[int] = ..., short_terms: _Optional[int] = ..., unconfirmed_records: _Optional[int] = ..., unconfirmed_bytes: _Optional[int] = ..., takeovers: _Optional[int] = ..., skipped_records: _Optional[int] = ...) -> None: ...
 
+class MoveOwnerRequest(_message.Message):
+    __slots__ = ["node"]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    def __init__(self, node: _Optional[str] = ...) -> None: ...
+
+class MoveOwnerResponse(_message.Message):
+    __slots__ = ["node", "term"]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    term: int
+    def __init__(self, node: _Optional[str] = ..., term: _Optional[int] = ...) -> None: ...
+
 class NodeRole(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

@@ -2,15 +2,15 @@
 
     log_take(reading, offset, record)       the records of the log, each once, in order
 
-    TAKEOVER    effective if it deposes the term that is, or is of a newer incarnation. Then the term is
-                (its offset, its nonce), and seq begins at 0. Otherwise it is void: the bid was late, or comes
-                a second time
+    TAKEOVER    effective if it deposes the term that is. Then the term is (its offset, its nonce), and seq
+                begins at 0. Otherwise it is void: the bid was late, or comes a second time. One of a newer
+                incarnation is effective for who stands where the copy stood that it begins with
     any other   effective if its term and its seq are those that come next; otherwise it is stale
 
 What is void or stale is skipped and counted. A reader halts where it cannot know what others read:
 
     a record that is not whole, or is of a newer format (record.pxd)
-    a takeover of another cluster
+    a takeover of another cluster, or of a newer incarnation that begins with another copy
     an effective record behind another `chain` than the reader's, or parts that are not one pass. The first
     one of a group that began with a broker's data has a chain that no record made: so nobody follows it who
     has no copy
@@ -47,6 +47,7 @@ cdef enum HaltReason:
     HALT_BEGINS_LATER = 8
     HALT_CHANGED = 9
     HALT_FOUNDED = 10               # the group began with a broker's data: only a copy has what is before
+    HALT_ANEW = 11                  # the group was reseeded with another copy
 
 
 cdef enum:
@@ -78,6 +79,9 @@ cdef void reading_init(Reading* reading, uint16_t format_max) noexcept nogil
 # Fills `record`, but not where it halts for an offset that does not follow or a record that is not whole.
 cdef Taken log_take(
     Reading* reading, int64_t offset, const uint8_t* content, size_t length, Record* record) noexcept nogil
+# Whatever the log holds below `end`, this reader goes on there with what it has. Only a takeover of a newer
+# incarnation makes that a term.
+cdef void log_rebase(Reading* reading, int64_t end) noexcept nogil
 # The record at reading.position, read again. False: it is another one, and the reader has halted.
 cdef bint log_stands(Reading* reading, const uint8_t* content, size_t length) noexcept nogil
 # The log begins at `start`, and `end` is the offset of what comes next. False: the reader has halted.

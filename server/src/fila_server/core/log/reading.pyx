@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint16_t, uint64_t, uint8_t
 from libc.string cimport memcmp, memcpy, memset
 
 from fila_server.core.log.record cimport (
-    BARRIER, PART, PASS, RECORD_GOOD, TAKEOVER, Record, record_decode, record_mark, same_term,
+    BARRIER, MOVED, PART, PASS, RECORD_GOOD, TAKEOVER, Record, record_decode, record_mark, same_term,
 )
 
 
@@ -49,18 +49,24 @@ cdef Taken log_take(
 
 
 cdef Taken _take_bid(Reading* reading, int64_t offset, const Record* record) noexcept nogil:
+    cdef bint deposes = same_term(&record.term, &reading.term)
     if reading.has_cluster and memcmp(reading.cluster, record.cluster, 16) != 0:
         return log_halt(reading, HALT_CLUSTER, offset)
     if record.incarnation < reading.incarnation or (
-        record.incarnation == reading.incarnation and not same_term(&record.term, &reading.term)
+        record.incarnation == reading.incarnation and not deposes
     ):
         reading.void_bids += 1
         return TAKEN_NOTHING
     if record.format > reading.format_max:
         return log_halt(reading, HALT_FORMAT, offset)
+    if record.incarnation > reading.incarnation and not (
+        deposes and record.seq == reading.seq and (record.incarnation <= 1 or record.chain == reading.chain)
+    ):
+        return log_halt(reading, HALT_ANEW, offset)
     memcpy(reading.cluster, record.cluster, 16)
     reading.has_cluster = True
-    reading.short_terms = log_short_terms(reading)
+    if not record.flags & MOVED or log_short_terms(reading) == 0:
+        reading.short_terms = log_short_terms(reading)
     reading.node, reading.begun_ms = record.node, record.wall_ms
     reading.incarnation = record.incarnation
     reading.term.offset, reading.term.nonce = offset, record.nonce
@@ -113,6 +119,12 @@ cdef void log_confirm(
         Reading* reading, int64_t offset, uint64_t mark, const Record* record) noexcept nogil:
     reading.position, reading.mark = offset, mark
     _follow(reading, mark, record)
+
+
+cdef void log_rebase(Reading* reading, int64_t end) noexcept nogil:
+    reading.halted, reading.fault, reading.halted_at = HALT_NONE, RECORD_GOOD, 0
+    reading.position, reading.mark = end - 1, 0
+    reading.part = reading.parts = 0
 
 
 cdef bint log_stands(Reading* reading, const uint8_t* content, size_t length) noexcept nogil:
@@ -173,6 +185,11 @@ cdef str reading_why(const Reading* r):
             f"offset {at} does not follow {r.position}: the topic is compacted, or a transaction wrote "
             "to it"
         )
+    if r.halted == HALT_ANEW:
+        return (
+            f"from the takeover at offset {at} on the log goes on from another copy than this one: the group "
+            "was reseeded"
+        )
     if r.halted == HALT_CUT:
         return f"the log ends before offset {at}, and offset {r.position} was read: it lost its end"
     if r.halted == HALT_BEGINS_LATER:
@@ -209,6 +226,9 @@ cdef class LogReading:
 
     def stands(self, bytes content):
         return log_stands(&self.reading, <const uint8_t*><const char*>content, len(content))
+
+    def rebase(self, int64_t end):
+        log_rebase(&self.reading, end)
 
     def reaches(self, int64_t start, int64_t end):
         return log_reaches(&self.reading, start, end)

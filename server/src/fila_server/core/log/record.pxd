@@ -12,9 +12,10 @@
 
 `term` is the term that the record belongs to. In a TAKEOVER it is the term that this record deposes; the new
 term is (offset of the record, its nonce). `seq` counts the records of a term from 0. `chain` is the mark of
-the record before, over all terms. A TAKEOVER has neither: both are 0. `live_bytes` is what the messages of
-the owner take, for copies, which keep no count. No flag has a meaning yet; a reader that meets one is too
-old.
+the record before, over all terms. A TAKEOVER has neither: both are 0, but in one that begins a later
+incarnation, where they are those of the copy that it begins with. `live_bytes` is what the messages of the
+owner take, for copies, which keep no count. One flag has a meaning, in a TAKEOVER: MOVED, the owner handed
+over. A reader that meets another one is too old.
 """
 
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
@@ -30,6 +31,9 @@ cdef enum:                          # kinds
     PASS = 2
     PART = 3
     BARRIER = 4
+
+cdef enum:                          # flags
+    MOVED = 1
 
 cdef enum RecordFault:
     RECORD_GOOD = 0
@@ -47,7 +51,7 @@ cdef struct Term:
 
 
 cdef struct Record:
-    uint8_t  kind
+    uint8_t  kind, flags
     uint64_t node
     Term     term
     uint64_t seq, chain

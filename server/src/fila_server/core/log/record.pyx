@@ -69,7 +69,7 @@ cdef size_t record_bytes(const Record* record) noexcept nogil:
 cdef void record_encode(const Record* record, uint8_t* out) noexcept nogil:
     cdef uint8_t* at = out
     cdef uint32_t checksum
-    at[0], at[1], at[2], at[3] = MAGIC, VERSION, record.kind, 0
+    at[0], at[1], at[2], at[3] = MAGIC, VERSION, record.kind, record.flags
     memcpy(at + 4, &record.node, 8)
     memcpy(at + 12, &record.term.offset, 8)
     memcpy(at + 20, &record.term.nonce, 8)
@@ -120,8 +120,10 @@ cdef RecordFault record_decode(const uint8_t* content, size_t length, Record* re
     if crc32c(content, length) != checksum:
         return RECORD_ALTERED
     memset(record, 0, sizeof(Record))
-    record.kind = content[2]
-    if content[3] != 0 or record.kind < TAKEOVER or record.kind > BARRIER:
+    record.kind, record.flags = content[2], content[3]
+    if record.flags & ~(MOVED if record.kind == TAKEOVER else 0):
+        return RECORD_NEWER
+    if record.kind < TAKEOVER or record.kind > BARRIER:
         return RECORD_NEWER
     memcpy(&record.node, content + 4, 8)
     memcpy(&record.term.offset, content + 12, 8)
@@ -156,12 +158,14 @@ cdef RecordFault _body(const uint8_t* body, size_t length, Record* record) noexc
 cdef RecordFault _takeover(const uint8_t* body, size_t length, Record* record) noexcept nogil:
     cdef const uint8_t* end = body + length
     cdef int i
-    if length < TAKEOVER_HEAD_BYTES or record.seq != 0 or record.chain != 0:
+    if length < TAKEOVER_HEAD_BYTES:
         return RECORD_WRONG
     memcpy(&record.nonce, body, 8)
     memcpy(record.cluster, body + 8, 16)
     memcpy(&record.incarnation, body + 24, 4)
     memcpy(&record.format, body + 28, 2)
+    if record.incarnation <= 1 and (record.seq != 0 or record.chain != 0):
+        return RECORD_WRONG
     body += TAKEOVER_HEAD_BYTES
     for i in range(3):
         if end - body < 1 or end - body < 1 + body[0]:
@@ -191,7 +195,7 @@ cdef int _fill(Record* record, dict fields, list kept) except -1:
     """`kept` holds the texts as long as the record points into them."""
     cdef bytes text
     memset(record, 0, sizeof(Record))
-    record.kind = fields["kind"]
+    record.kind, record.flags = fields["kind"], fields.get("flags", 0)
     record.node = fields.get("node", 0)
     record.term.offset, record.term.nonce = fields.get("term", (-1, 0))
     record.seq, record.chain = fields.get("seq", 0), fields.get("chain", 0)
@@ -240,7 +244,7 @@ def decode(bytes content):
     if record.kind == TAKEOVER:
         fields |= {
             "nonce": record.nonce, "cluster": (<char*>record.cluster)[:16], "incarnation": record.incarnation,
-            "format": record.format,
+            "format": record.format, "flags": record.flags,
         }
         for i, name in enumerate(("name", "peer_addr", "client_addr")):
             fields[name] = (<char*>record.text[i])[:record.text_bytes[i]].decode(errors="replace")

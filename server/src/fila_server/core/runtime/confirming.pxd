@@ -90,6 +90,8 @@ cdef void group_init(
 cdef void group_free(Group* group) noexcept nogil
 # A standby's round: at most some dozens of records. How many it took.
 cdef uint32_t group_follow(Group* group, int32_t wait_ms) noexcept nogil
+# A standby that halted, or another one, goes on at the end of the log, for a bid of a newer incarnation.
+cdef void group_rebase(Group* group, int64_t end) noexcept nogil
 # Appends this takeover, of the term that is; False: the log takes nothing just now.
 cdef bint group_bid(Group* group, Record* record) noexcept nogil
 # The pass's batches, or that there is nothing to write. False: the log stands, and nothing was appended.

@@ -13,7 +13,7 @@ from fila_server.core.log.owning cimport (
 )
 from fila_server.core.log.reading cimport (
     TAKEN_BARRIER, TAKEN_HALT, TAKEN_LAST_PART, TAKEN_NOTHING, TAKEN_PART, TAKEN_PASS, TAKEN_TERM, Taken,
-    log_reaches, log_stands, log_take, reading_init,
+    log_reaches, log_rebase, log_stands, log_take, reading_init,
 )
 from fila_server.core.log.record cimport (
     BARRIER, PART, PART_BYTES_MAX, PASS, TAKEOVER, record_bytes, record_decode, record_encode,
@@ -152,6 +152,14 @@ cdef bint _apply(Group* group, Taken taken, const Record* record) noexcept nogil
     return False
 
 
+cdef void group_rebase(Group* group, int64_t end) noexcept nogil:
+    log_rebase(&group.reading, end)
+    group.has_looked = True                 # there is no last record of its own in this log
+    atomic_store(&group.applying.end, <uint64_t> end)
+    atomic_store(&group.synced, 0)
+    _ends(group, GROUP_FOLLOWS)
+
+
 cdef bint group_bid(Group* group, Record* record) noexcept nogil:
     cdef LogError error
     cdef uint8_t* content
@@ -159,6 +167,8 @@ cdef bint group_bid(Group* group, Record* record) noexcept nogil:
     cdef LogStatus status
     record.kind, record.node, record.term = TAKEOVER, group.node, group.reading.term
     record.wall_ms = max(record.wall_ms, group.reading.wall_ms)
+    if record.incarnation > group.reading.incarnation:
+        record.seq, record.chain = group.reading.seq, group.reading.chain
     size = record_bytes(record)
     content = <uint8_t*> must_malloc(size)
     record_encode(record, content)

@@ -22,13 +22,13 @@ from fila_server.core.formats.applying cimport (
     Applying, applied_put, applied_read, applied_remove, families_agree,
 )
 from fila_server.core.log.reading cimport (
-    HALT_BEGINS_LATER, HALT_FOUNDED, HALT_GAP, TAKEN_HALT, Reading, log_short_terms, log_take, reading_init,
-    reading_why,
+    HALT_ANEW, HALT_BEGINS_LATER, HALT_FOUNDED, HALT_GAP, TAKEN_HALT, Reading, log_short_terms, log_take,
+    reading_init, reading_why,
 )
-from fila_server.core.log.record cimport Record, takeover_says
+from fila_server.core.log.record cimport MOVED, Record, takeover_says
 from fila_server.core.runtime.confirming cimport (
     GROUP_BIDS, GROUP_FOLLOWS, GROUP_HALTS, GROUP_OWNS, GROUP_RESIGNS, LIVE_UNKNOWN, Group, group_bid,
-    group_follow, group_free, group_init, group_sync,
+    group_follow, group_free, group_init, group_rebase, group_sync,
 )
 from fila_server.core.runtime.settings cimport store_configure
 from fila_server.core.storage.database cimport store_checkpoint
@@ -58,7 +58,8 @@ ROOMY, LOW, CRITICAL = DISK_ROOMY, DISK_LOW, DISK_CRITICAL
 FORMAT = COPY_FORMAT                    # the newest of a data directory that this server reads
 FOLLOWS, BIDS, OWNS = GROUP_FOLLOWS, GROUP_BIDS, GROUP_OWNS
 RESIGNS, HALTS = GROUP_RESIGNS, GROUP_HALTS
-BEGINS_LATER, GAP, FOUNDED = HALT_BEGINS_LATER, HALT_GAP, HALT_FOUNDED
+BEGINS_LATER, GAP = HALT_BEGINS_LATER, HALT_GAP
+FOUNDED, ANEW = HALT_FOUNDED, HALT_ANEW
 
 
 cdef object store_error(int status, str text, str data_dir):
@@ -222,15 +223,25 @@ cdef class StoreCopy:
         cdef Group* group = self.group
         group.has_looked = False
 
-    def bid(self, uint64_t nonce, int64_t wall_ms, uint32_t incarnation=1):
-        """Append a takeover of the term that is; False: the log takes nothing just now."""
+    def rebase(self, int64_t end):
+        """Go on at the end of the log, whatever it holds before: for a bid of a newer incarnation."""
+        group_rebase(self.group, end)
+
+    def bid(self, uint64_t nonce, int64_t wall_ms, *, bint is_moved=False, uint32_t incarnation=0):
+        """Append a takeover of the term that is; False: the log takes nothing just now.
+
+        `is_moved`: its owner hands over. A newer `incarnation` begins with this copy, whatever term is.
+        """
+        cdef Group* group = self.group
         cdef Record record
         cdef bytes name = self.name.encode()
         memset(&record, 0, sizeof(Record))
         memcpy(record.cluster, <const char*> self.cluster, 16)
-        record.nonce, record.wall_ms, record.incarnation, record.format = nonce, wall_ms, incarnation, 1
+        record.nonce, record.wall_ms, record.format = nonce, wall_ms, 1
+        record.incarnation = max(incarnation, group.reading.incarnation, <uint32_t> 1)
+        record.flags = MOVED if is_moved else 0
         takeover_says(&record, name, b"", b"")
-        return group_bid(self.group, &record)
+        return group_bid(group, &record)
 
     def sync(self):
         """What was applied survives a power cut. Nobody waits for it: the log has it all."""
@@ -280,6 +291,12 @@ cdef class StoreCopy:
     def term(self):
         cdef Group* group = self.group
         return group.reading.term.offset, group.reading.term.nonce
+
+    @property
+    def incarnation(self):
+        """Of the term; 0: there was none yet."""
+        cdef Group* group = self.group
+        return group.reading.incarnation
 
     @property
     def answers(self):

@@ -187,6 +187,14 @@ cdef class RefusingSession:
         """How many calls have come."""
         return self._refusal.calls
 
+    def leave(self):
+        """What to write so that the client makes a new connection for its next calls, and for those that it
+        sends on this one meanwhile: they are not looked at."""
+        nghttp2_submit_goaway(
+            self._session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(self._session),
+            NGHTTP2_NO_ERROR, NULL, 0)
+        return self.take(b"")[0]
+
     def take(self, bytes received):
         """Bytes of the client; returns what to write to it, and whether the connection goes on after that."""
         cdef const char* at = received

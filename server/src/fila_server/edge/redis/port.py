@@ -94,7 +94,7 @@ class RedisPort:
         """Bind the port; the threads take clients once they run. Raises PortTaken."""
         address = self.overrides.settings.listen_addr
         try:
-            listeners = bound(address)
+            listeners = bound(address, "redis.listen_addr")
         except OSError as error:
             raise errors.PortTaken.of("redis.listen_addr", address, error) from error
         host, port = address.host, listeners[0].getsockname()[1]

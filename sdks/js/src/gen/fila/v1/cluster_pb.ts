@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fila/v1/cluster.proto.
  */
 export const file_fila_v1_cluster: GenFile = /*@__PURE__*/
-  fileDesc("ChVmaWxhL3YxL2NsdXN0ZXIucHJvdG8SB2ZpbGEudjEiGQoXR2V0Q2x1c3RlclN0YXR1c1JlcXVlc3Qi1QEKGEdldENsdXN0ZXJTdGF0dXNSZXNwb25zZRINCgVncm91cBgBIAEoCRIjCgVub2RlcxgCIAMoCzIULmZpbGEudjEuQ2x1c3Rlck5vZGUSDAoEdGVybRgDIAEoAxITCgtzaG9ydF90ZXJtcxgEIAEoDRIbChN1bmNvbmZpcm1lZF9yZWNvcmRzGAUgASgEEhkKEXVuY29uZmlybWVkX2J5dGVzGAYgASgEEhEKCXRha2VvdmVycxgHIAEoBBIXCg9za2lwcGVkX3JlY29yZHMYCCABKAQi7gIKC0NsdXN0ZXJOb2RlEgwKBG5vZGUYASABKAkSHwoEcm9sZRgCIAEoDjIRLmZpbGEudjEuTm9kZVJvbGUSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHBvc2l0aW9uGAQgASgDEhYKDmJlaGluZF9yZWNvcmRzGAUgASgEEg8KB2luX3N5bmMYBiABKAgSDQoFbGFja3MYByABKAkSDwoHdmVyc2lvbhgIIAEoCRIUCgxzdG9yZV9mb3JtYXQYCSABKA0SEgoKbG9nX2Zvcm1hdBgKIAEoDRIXCg9jbG9ja19vZmZzZXRfbXMYCyABKAMSGgoSZGlmZmVyaW5nX3NldHRpbmdzGAwgAygJEhMKC2NsaWVudF9hZGRyGA0gASgJEhIKCnJlZGlzX2FkZHIYDiABKAkSEQoJcGVlcl9hZGRyGA8gASgJEg8KB25vZGVfaWQYECABKAQqewoITm9kZVJvbGUSGQoVTk9ERV9ST0xFX1VOU1BFQ0lGSUVEEAASEwoPTk9ERV9ST0xFX09XTkVSEAESFQoRTk9ERV9ST0xFX1NUQU5EQlkQAhIUChBOT0RFX1JPTEVfSEFMVEVEEAMSEgoOTk9ERV9ST0xFX0dPTkUQBEIdCgtkZXYuZmlsYS52MUIMQ2x1c3RlclByb3RvUAFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChVmaWxhL3YxL2NsdXN0ZXIucHJvdG8SB2ZpbGEudjEiGQoXR2V0Q2x1c3RlclN0YXR1c1JlcXVlc3Qi1QEKGEdldENsdXN0ZXJTdGF0dXNSZXNwb25zZRINCgVncm91cBgBIAEoCRIjCgVub2RlcxgCIAMoCzIULmZpbGEudjEuQ2x1c3Rlck5vZGUSDAoEdGVybRgDIAEoAxITCgtzaG9ydF90ZXJtcxgEIAEoDRIbChN1bmNvbmZpcm1lZF9yZWNvcmRzGAUgASgEEhkKEXVuY29uZmlybWVkX2J5dGVzGAYgASgEEhEKCXRha2VvdmVycxgHIAEoBBIXCg9za2lwcGVkX3JlY29yZHMYCCABKAQiIAoQTW92ZU93bmVyUmVxdWVzdBIMCgRub2RlGAEgASgJIi8KEU1vdmVPd25lclJlc3BvbnNlEgwKBG5vZGUYASABKAkSDAoEdGVybRgCIAEoAyLuAgoLQ2x1c3Rlck5vZGUSDAoEbm9kZRgBIAEoCRIfCgRyb2xlGAIgASgOMhEuZmlsYS52MS5Ob2RlUm9sZRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcG9zaXRpb24YBCABKAMSFgoOYmVoaW5kX3JlY29yZHMYBSABKAQSDwoHaW5fc3luYxgGIAEoCBINCgVsYWNrcxgHIAEoCRIPCgd2ZXJzaW9uGAggASgJEhQKDHN0b3JlX2Zvcm1hdBgJIAEoDRISCgpsb2dfZm9ybWF0GAogASgNEhcKD2Nsb2NrX29mZnNldF9tcxgLIAEoAxIaChJkaWZmZXJpbmdfc2V0dGluZ3MYDCADKAkSEwoLY2xpZW50X2FkZHIYDSABKAkSEgoKcmVkaXNfYWRkchgOIAEoCRIRCglwZWVyX2FkZHIYDyABKAkSDwoHbm9kZV9pZBgQIAEoBCp7CghOb2RlUm9sZRIZChVOT0RFX1JPTEVfVU5TUEVDSUZJRUQQABITCg9OT0RFX1JPTEVfT1dORVIQARIVChFOT0RFX1JPTEVfU1RBTkRCWRACEhQKEE5PREVfUk9MRV9IQUxURUQQAxISCg5OT0RFX1JPTEVfR09ORRAEQh0KC2Rldi5maWxhLnYxQgxDbHVzdGVyUHJvdG9QAWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * There is one group.
@@ -100,6 +100,55 @@ export type GetClusterStatusResponse = Message<"fila.v1.GetClusterStatusResponse
  */
 export const GetClusterStatusResponseSchema: GenMessage<GetClusterStatusResponse> = /*@__PURE__*/
   messageDesc(file_fila_v1_cluster, 1);
+
+/**
+ * Another node is to serve.
+ *
+ * @generated from message fila.v1.MoveOwnerRequest
+ */
+export type MoveOwnerRequest = Message<"fila.v1.MoveOwnerRequest"> & {
+  /**
+   * Its name; empty: the standby that has read most of the log.
+   *
+   * @generated from field: string node = 1;
+   */
+  node: string;
+};
+
+/**
+ * Describes the message fila.v1.MoveOwnerRequest.
+ * Use `create(MoveOwnerRequestSchema)` to create a new message.
+ */
+export const MoveOwnerRequestSchema: GenMessage<MoveOwnerRequest> = /*@__PURE__*/
+  messageDesc(file_fila_v1_cluster, 2);
+
+/**
+ * The move has begun; calls are refused for a moment as when a broker stops.
+ *
+ * @generated from message fila.v1.MoveOwnerResponse
+ */
+export type MoveOwnerResponse = Message<"fila.v1.MoveOwnerResponse"> & {
+  /**
+   * The node that takes over.
+   *
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * The term that ends with the move.
+   *
+   * @generated from field: int64 term = 2;
+   */
+  term: bigint;
+};
+
+/**
+ * Describes the message fila.v1.MoveOwnerResponse.
+ * Use `create(MoveOwnerResponseSchema)` to create a new message.
+ */
+export const MoveOwnerResponseSchema: GenMessage<MoveOwnerResponse> = /*@__PURE__*/
+  messageDesc(file_fila_v1_cluster, 3);
 
 /**
  * One node, by what it said last.
@@ -225,7 +274,7 @@ export type ClusterNode = Message<"fila.v1.ClusterNode"> & {
  * Use `create(ClusterNodeSchema)` to create a new message.
  */
 export const ClusterNodeSchema: GenMessage<ClusterNode> = /*@__PURE__*/
-  messageDesc(file_fila_v1_cluster, 2);
+  messageDesc(file_fila_v1_cluster, 4);
 
 /**
  * What a node of a group does.

@@ -1,0 +1,130 @@
+"""A planned move: the owner hands over to a standby, over a connection of its own (peers.py).
+
+    owner       its number, while it still serves
+    standby     that it is ready: it has loaded what it needs to serve. Or why it would not take over
+    owner       an empty line: it takes nothing more, and what it answered is in the log
+    standby     bids at once (watching.Handed)
+
+Where this breaks off nothing is lost: a standby that is told nothing goes on, and an owner that has stopped begins
+anew, so that somebody bids by the rules of any other day.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import msgspec
+
+from fila_server import errors
+from fila_server.cluster.peers import Lines, Stranger, Trust, connected
+from fila_server.cluster.watching import Handed
+from fila_server.config.cluster import Cluster
+from fila_server.config.kinds import Address
+from fila_server.telemetry.group import Handover, NodeStatus
+
+MOVE = "move"
+"""What such a connection asks for."""
+READY_S_MAX = 5.0
+"""For so long the standby may load."""
+MOVE_S_MAX = 5.0
+"""So long an owner that has stopped waits for the takeover of the one that it told."""
+STOPS_S_MAX = 10.0
+"""For so long the owner may finish what is in hand."""
+
+
+class Offer(msgspec.Struct):
+    """What the owner says first."""
+
+    owner: int
+
+
+class Ready(msgspec.Struct):
+    """What the standby says to it; empty: it takes over as soon as it is told."""
+
+    why: str = ""
+
+
+class Taker:
+    """The standby's side."""
+
+    def __init__(
+        self, lacks: Callable[[int], str], load: Callable[[], object], hear: Callable[[Handed], None]
+    ) -> None:
+        """`lacks` says why this node would not take over from that owner."""
+        self._lacks, self._load, self._hear = lacks, load, hear
+
+    def take(self, lines: Lines, _node: str) -> None:
+        """From the owner at the other end. Raises OSError where the connection ends."""
+        lines.connection.settimeout(STOPS_S_MAX)
+        owner = msgspec.json.decode(lines.read(), type=Offer).owner
+        why = self._lacks(owner)
+        if not why:
+            self._load()
+        lines.write(Ready(why))
+        if not why and lines.read() == b"":
+            self._hear(Handed(owner))
+
+
+class Successor:
+    """The owner's side, to a standby that is ready."""
+
+    def __init__(self, node: str, lines: Lines) -> None:
+        self.node, self._lines = node, lines
+
+    def tell(self) -> None:
+        """It is to take over now."""
+        with contextlib.suppress(OSError):
+            self._lines.write(None)
+
+    def close(self) -> None:
+        """It is not to, if it was not told."""
+        self._lines.connection.close()
+
+
+class Mover:
+    """What a node that serves does to hand over."""
+
+    def __init__(self, cluster: Cluster, trust: Trust, owner: int) -> None:
+        self._cluster, self._trust, self._owner = cluster, trust, owner
+        self._stop_serving: Callable[[], object] = lambda: None
+        self.why = ""
+        """For what the node bade."""
+        self.handover: Handover | None = None
+        """To whom it is to hand over, as soon as it takes nothing more; None: to nobody."""
+
+    def offer(self, node: NodeStatus) -> Handover:
+        """Ask a standby whether it would take over; blocks. Raises errors.Conflict."""
+        return offer(Address(node.peer_addr), node.node, self._cluster, self._trust, self._owner)
+
+    def at_handover(self, stop_serving: Callable[[], object]) -> None:
+        """What makes the node stop to serve."""
+        self._stop_serving = stop_serving
+
+    def hand_over(self, handover: Handover) -> None:
+        """Stop to serve, and let that standby take over."""
+        self.handover = handover
+        self._stop_serving()
+
+
+def offer(address: Address, node: str, cluster: Cluster, trust: Trust, owner: int) -> Handover:
+    """Ask the standby at the address whether it would take over. Raises errors.Conflict with what it lacks."""
+    try:
+        lines = connected(address, cluster, trust, MOVE)
+    except (OSError, Stranger, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise errors.Conflict(f"{node} does not answer at {address}: {error}") from None
+    try:
+        lines.connection.settimeout(READY_S_MAX)
+        lines.write(Offer(owner))
+        said = msgspec.json.decode(lines.read(), type=Ready)
+        if said.why:
+            raise errors.Conflict(f"{node} would not take over: {said.why}")
+    except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        lines.connection.close()
+        raise errors.Conflict(
+            f"{node} did not say that it is ready: {str(error) or 'it broke off'}"
+        ) from None
+    except errors.Conflict:
+        lines.connection.close()
+        raise
+    return Successor(node, lines)

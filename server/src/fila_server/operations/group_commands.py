@@ -1,0 +1,96 @@
+"""What operators of a group ask its owner to do: MoveOwner. Each is in the audit, and so is each takeover."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fila.v1 import cluster_pb2 as pb
+from fila_server import errors
+from fila_server.access.admission import Caller
+from fila_server.broker.calls import Broker
+from fila_server.core.protocol import commands
+from fila_server.events import emit
+from fila_server.operations.audit import Record, carry_out, field
+from fila_server.telemetry.group import GONE, GroupReader, GroupStatus, NodeCommands, NodeStatus
+
+ANSWERED_S = 0.05
+"""So long the answer of a move has to leave before the node stops."""
+_SERVES = "it serves already"
+
+
+def named(group: GroupStatus, name: str) -> NodeStatus:
+    """The node of that name. Raises errors.NotFound."""
+    for node in group.nodes:
+        if node.node == name:
+            return node
+    known = ", ".join(node.node for node in group.nodes if node.node)
+    raise errors.NotFound(f'no node of the group {group.group} is named "{name}"; there are {known}')
+
+
+def successor(group: GroupStatus, name: str = "") -> NodeStatus:
+    """Who is to take over: the one of that name, or the one that has read most. Raises errors.FilaServerError."""
+    if name:
+        node = named(group, name)
+        if why := _unfit(group, node):
+            raise errors.Conflict(f"{name} cannot take over: {why}")
+        return node
+    fit = [node for node in group.nodes[1:] if not _unfit(group, node)]
+    if not fit:
+        reasons = "; ".join(
+            f"{each.node or each.peer_addr}: {_unfit(group, each)}" for each in group.nodes[1:]
+        )
+        raise errors.Conflict(f"no standby can take over. {reasons or 'The group has no other node'}")
+    return max(fit, key=lambda node: node.position)
+
+
+def _unfit(group: GroupStatus, node: NodeStatus) -> str:
+    if node is group.own:
+        return _SERVES
+    if not node.node:
+        return "it has never answered"
+    if node.role == GONE:
+        return "it answers no probe"
+    return "" if node.is_synced else node.lacks or f"it is {node.role}"
+
+
+class GroupCommands:
+    """Of the node that serves, or of a broker alone, which refuses them."""
+
+    def __init__(self, broker: Broker, group: GroupReader | None, node: NodeCommands | None) -> None:
+        self._broker, self._group, self._node = broker, group, node
+        self._moves_to = ""
+
+    async def move(self, request: pb.MoveOwnerRequest, caller: Caller) -> bytes:
+        """Let another node serve. Answered before this one stops."""
+        group, own = self._of_group()
+        if self._moves_to:
+            raise errors.Conflict(f"the group moves to {self._moves_to} already")
+        chosen = successor(group, request.node)
+        self._moves_to = chosen.node
+        try:
+            loop = asyncio.get_running_loop()
+            handover = await loop.run_in_executor(None, own.offer, chosen)
+            try:
+                act = pb.MoveOwnerRequest(node=chosen.node)
+                await carry_out(self._broker.call, "MoveOwner", commands.ACCESS_CHANGE, act, caller, b"")
+            except errors.FilaServerError:
+                handover.close()
+                raise
+        except errors.FilaServerError:
+            self._moves_to = ""
+            raise
+        emit("cluster.moves", to=chosen.node, peer=caller.peer, principal=caller.name)
+        loop.call_later(ANSWERED_S, own.hand_over, handover)
+        return pb.MoveOwnerResponse(node=chosen.node, term=group.term).SerializeToString()
+
+    async def record_takeover(self) -> None:
+        """Who serves from here on, and why."""
+        group, own = self._of_group()
+        details = {"node": group.own.node, "term": str(group.term), "why": own.why}
+        reported = Record(act="TakeOver", principal="", peer="", details=details)
+        await self._broker.call(commands.ACCESS_CHANGE, field(reported))
+
+    def _of_group(self) -> tuple[GroupStatus, NodeCommands]:
+        if self._group is None or self._node is None:
+            raise errors.Conflict("the broker is alone: its cluster.name is empty")
+        return self._group(), self._node

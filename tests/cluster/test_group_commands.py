@@ -1,0 +1,52 @@
+"""What an owner says to operators of a group before it does anything."""
+
+from __future__ import annotations
+
+import pytest
+
+from fila_server import errors
+from fila_server.operations.group_commands import named, successor
+from fila_server.telemetry.group import GONE, HALTED, OWNER, STANDBY, GroupStatus, NodeStatus
+
+OWN = NodeStatus("10.0.0.1:5556", "fila-1", 1, OWNER, position=9)
+READY = NodeStatus("10.0.0.2:5556", "fila-2", 2, STANDBY, position=8)
+FURTHER = NodeStatus("10.0.0.3:5556", "fila-3", 3, STANDBY, position=9)
+BEHIND = NodeStatus("10.0.0.2:5556", "fila-2", 2, STANDBY, lacks="the log is not read to its end")
+HALTS = NodeStatus("10.0.0.3:5556", "fila-3", 3, HALTED, lacks="the log lost its end")
+SILENT = NodeStatus("10.0.0.2:5556", "fila-2", 2, GONE, lacks="it answers no probe")
+UNKNOWN = NodeStatus("10.0.0.3:5556")
+
+
+def group(*others: NodeStatus) -> GroupStatus:
+    return GroupStatus("orders", (OWN, *others))
+
+
+def test_the_standby_that_has_read_most_takes_over_or_the_one_that_is_named():
+    assert successor(group(READY, FURTHER)) is FURTHER
+    assert successor(group(READY, FURTHER), "fila-2") is READY
+    assert successor(group(BEHIND, FURTHER)) is FURTHER
+
+
+@pytest.mark.parametrize(
+    ("others", "name", "said"),
+    [
+        ((READY,), "fila-1", "fila-1 cannot take over: it serves already"),
+        ((BEHIND, FURTHER), "fila-2", "fila-2 cannot take over: the log is not read to its end"),
+        ((SILENT, FURTHER), "fila-2", "fila-2 cannot take over: it answers no probe"),
+        ((), "", "no standby can take over. The group has no other node"),
+        (
+            (SILENT, HALTS),
+            "",
+            "no standby can take over. fila-2: it answers no probe; fila-3: the log lost its end",
+        ),
+        ((UNKNOWN,), "", "no standby can take over. 10.0.0.3:5556: it has never answered"),
+    ],
+)
+def test_a_node_that_would_not_take_over_is_told_with_what_it_lacks(others, name, said):
+    with pytest.raises(errors.Conflict, match=said):
+        successor(group(*others), name)
+
+
+def test_a_node_that_nobody_knows_is_told_with_those_that_there_are():
+    with pytest.raises(errors.NotFound, match=r'"fila-7"; there are fila-1, fila-2$'):
+        named(group(READY, UNKNOWN), "fila-7")
