@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fila_server.history_files.runs import each
+from fila_server.history_files.runs import Messages
 
 GROUP_MAX = 1024
 """Messages that are decided on together at most (core/threads/blocks.pxd)."""
@@ -127,24 +127,28 @@ class Comparison:
 def flat(decisions: pa.Table) -> pa.Table:
     """One row a message, with what is compared, in the order in which it was decided."""
     there = set(decisions.column_names)
-    lists = decisions.column("offsets").combine_chunks()
-    rows = pc.list_parent_indices(lists)
+    messages = Messages(decisions)
+    order = None  # of before there were places each row was one key's, in the order of decisions
+    if "places" in there:
+        order = _as_decided(pc.list_flatten(decisions.column("places").combine_chunks()))
     plain = decisions.select([*OF_ROW, *(name for name in OF_ROW_TOO if name in there)])
     if "throttle_keys" in there:
         plain = plain.append_column(
             "throttle_keys", pc.binary_join(decisions.column("throttle_keys"), BETWEEN_KEYS)
         )
-    plain = plain.take(rows)
+    plain = plain.take(_in_order(messages.rows, order))
     if "priority" not in there:
-        usual = pa.repeat(pa.scalar(PRIORITY_USUAL, pa.int32()), len(rows))
+        usual = pa.repeat(pa.scalar(PRIORITY_USUAL, pa.int32()), len(plain))
         plain = plain.append_column("priority", usual)  # of before there were others
     for name, of_one in OF_MESSAGE.items():
         if name in there:
-            values = pc.list_flatten(lists) if name == "offsets" else each(decisions, name)
-            plain = plain.append_column(of_one, values)
-    if "places" not in there:
-        return plain  # of before there were any: each row was one key's, in the order of decisions
-    return plain.take(_as_decided(pc.list_flatten(decisions.column("places").combine_chunks())))
+            values = messages.offsets if name == "offsets" else messages.each(name)
+            plain = plain.append_column(of_one, _in_order(values, order))
+    return plain
+
+
+def _in_order(values: pa.Array, order: pa.Array | None) -> pa.Array:
+    return values if order is None else values.take(order)
 
 
 def _as_decided(places: pa.Array) -> pa.Array:

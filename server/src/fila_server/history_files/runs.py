@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def each(decisions: pa.Table, name: str) -> pa.Array:
-    """Return one element a message, in the rows' order; rows without a list must have no messages listed."""
-    offsets, lists = (decisions.column(column).combine_chunks() for column in ("offsets", name))
-    flat = pc.list_flatten(lists)
-    rows = pc.list_parent_indices(offsets)
-    if len(flat) == len(rows):
-        return flat
-    place = pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), len(rows))), 1)
-    within = pc.subtract(place, _begins(offsets).take(rows))
-    for_all = pc.equal(pc.list_value_length(lists), 1).take(rows)
-    return flat.take(pc.add(_begins(lists).take(rows), pc.if_else(for_all, 0, within)))
+class Messages:
+    """The messages of decisions, one element each, in the rows' order; a row without a list must list no messages."""
+
+    def __init__(self, decisions: pa.Table) -> None:
+        self._decisions = decisions
+        lists = decisions.column("offsets").combine_chunks()
+        self.rows = pc.list_parent_indices(lists)
+        """Of each message, the row that tells of it."""
+        self.offsets = pc.list_flatten(lists)
+        self._first = _begins(lists)
+
+    def with_offsets(self, names: list[str]) -> pa.Table:
+        """What its row says of each message in these columns, and its offset."""
+        return self._decisions.select(names).take(self.rows).append_column("offset", self.offsets)
+
+    def each(self, name: str) -> pa.Array:
+        """What a column of lists has of each message."""
+        lists = self._decisions.column(name).combine_chunks()
+        flat = pc.list_flatten(lists)
+        if len(flat) == len(self.rows):
+            return flat
+        for_all = pc.equal(pc.list_value_length(lists), 1)
+        if len(flat) == len(lists) and pc.all(for_all, skip_nulls=False).as_py():
+            return flat.take(self.rows)
+        begins = _begins(lists)
+        begins = pc.if_else(for_all, begins, pc.subtract(begins, self._first)).take(self.rows)
+        within = pc.if_else(for_all.take(self.rows), 0, self._place)
+        return flat.take(pc.add(begins, within))
+
+    @cached_property
+    def _place(self) -> pa.Array:
+        ones = pa.repeat(pa.scalar(1, pa.int64()), len(self.rows))
+        return pc.subtract(pc.cumulative_sum(ones), 1)
 
 
 def spread(values: list[int], count: int) -> list[int]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fila_server.history_files.runs import each
+from fila_server.history_files.runs import Messages
 
 WAITS = ("no_consumer", "share", "throttle", "delay", "held")
 PERCENTILES = {"p40_ms": 0.4, "p50_ms": 0.5, "p60_ms": 0.6, "p95_ms": 0.95, "p99_ms": 0.99}
@@ -32,7 +33,7 @@ class Tenants:
         arrived = pa.array(["enqueued", "redriven", "delivered"])
         named = decisions.filter(pc.is_in(decisions.column("kind"), arrived))
         if len(named):
-            self._parts.append(_one_a_message(named, _BY).group_by([*_BY, "offset"]).aggregate([]))
+            self._parts.append(Messages(named).with_offsets(_BY).group_by([*_BY, "offset"]).aggregate([]))
 
     def named(self, rows: pa.Table) -> pa.Table:
         """Return rows with `queue` and `offset`, and in `fairness_key` whose they were."""
@@ -75,7 +76,7 @@ class Served:
         )
         if len(ends):
             of_one = ends.select(["kind", *_BY, "offsets"])
-            self._ends.append(_one_a_message(of_one, ["kind", *_BY]))
+            self._ends.append(Messages(of_one).with_offsets(["kind", *_BY]))
             if self._tenants is None:
                 self._ends[-1] = self._ends[-1].group_by(["kind", *_BY]).aggregate([("offset", "count")])
 
@@ -124,26 +125,19 @@ class Served:
         ]
 
 
-def _one_a_message(decisions: pa.Table, names: list[str]) -> pa.Table:
-    offsets = decisions.column("offsets").combine_chunks()
-    plain = decisions.select(names).take(pc.list_parent_indices(offsets))
-    return plain.append_column("offset", pc.list_flatten(offsets))
-
-
 def _waits(delivered: pa.Table) -> pa.Table:
-    total: Any = None
-    for cause in WAITS:
-        wait = pc.cast(pc.fill_null(each(delivered, f"wait_{cause}_ms"), 0), pa.int64())
-        total = wait if total is None else pc.add(total, wait)
-    plain = _one_a_message(delivered, [*_BY, "at"])
+    messages = Messages(delivered)
+    waits = {
+        cause: pc.cast(pc.fill_null(messages.each(f"wait_{cause}_ms"), 0), pa.int64()) for cause in WAITS
+    }
+    total = reduce(pc.add, waits.values())
+    plain = messages.with_offsets([*_BY, "at"])
     at_ms = pc.divide(pc.cast(plain.column("at"), pa.int64()), 1000)
     return (
         plain.drop_columns(["at"])
         .append_column("wait_ms", total)
-        .append_column(
-            "throttle_ms", pc.cast(pc.fill_null(each(delivered, "wait_throttle_ms"), 0), pa.int64())
-        )
-        .append_column("cost", each(delivered, "costs"))
+        .append_column("throttle_ms", waits["throttle"])
+        .append_column("cost", messages.each("costs"))
         .append_column("second", pc.divide(at_ms, 1000))
         .append_column("since", pc.divide(pc.subtract(at_ms, total), 1000))
     )

@@ -8,7 +8,8 @@
 
 The rules: the FRAMES family takes at most 1.5 times what is live in it, plus RECLAIM_SLACK_BYTES. Memory that
 was freed goes back to the system at most TRIM_EVERY_ROUNDS seconds later if nothing is written for one of
-them, and under steady writes too if it is more than RELEASED_BYTES_MIN and a fifth of all.
+them, and under steady writes too if it is more than RELEASED_BYTES_MIN and a fifth of all; in any case once
+in TRIM_ANYWAY_ROUNDS seconds.
 """
 
 from libc.stdint cimport int64_t, uint64_t

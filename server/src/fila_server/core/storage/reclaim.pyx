@@ -49,6 +49,7 @@ cdef extern from "<malloc.h>" nogil:
 cdef enum:
     ROUND_MS = 1000
     TRIM_EVERY_ROUNDS = 10
+    TRIM_ANYWAY_ROUNDS = 600
     QUIET_WAL_BYTES = 33554432
     FORCE = 2               # of bottommost_level_compaction
 
@@ -157,7 +158,8 @@ cdef void _tidy_when_quiet(Upkeep* upkeep) noexcept nogil:
 cdef void _give_memory_back(Upkeep* upkeep, uint64_t writes) noexcept nogil:
     """What was freed since the last time goes back to the system: the allocator keeps pages between pieces
     that live on. It holds its locks meanwhile, some milliseconds a hundred megabytes, so only after a second
-    without a write, or when much was freed; and at most every TRIM_EVERY_ROUNDS."""
+    without a write, or when much was freed, and at most every TRIM_EVERY_ROUNDS; where messages flow all the
+    time, once in TRIM_ANYWAY_ROUNDS, since what is kept between pieces grows for hours."""
     cdef uint64_t connections = atomic_load(&upkeep.connections_freed)
     cdef int64_t held = <int64_t> atomic_load(<uint64_t*> &upkeep.held_bytes)
     cdef int64_t freed
@@ -169,7 +171,10 @@ cdef void _give_memory_back(Upkeep* upkeep, uint64_t writes) noexcept nogil:
         return
     freed = upkeep.held_bytes_most - held
     freed += <int64_t> (connections - upkeep.connections_freed_trimmed) * CONNECTION_BYTES
-    if writes != upkeep.writes_seen and freed < max(held // 4, <int64_t> RELEASED_BYTES_MIN):
+    if (
+        writes != upkeep.writes_seen and freed < max(held // 4, <int64_t> RELEASED_BYTES_MIN)
+        and upkeep.rounds < upkeep.trim_after - TRIM_EVERY_ROUNDS + TRIM_ANYWAY_ROUNDS
+    ):
         return
     malloc_trim(0)
     upkeep.trim_count += 1
