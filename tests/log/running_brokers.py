@@ -33,6 +33,8 @@ TOPICS = (
     "sentinel",
     "asked",
     "moved-by-hand",
+    "first-log",
+    "log-made-anew",
     "looks",
     "ends",
     "stopped",

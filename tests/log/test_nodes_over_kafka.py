@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -47,6 +50,7 @@ TOPIC = {
     "test_over_a_takeover_redis_py_goes_on_by_its_sentinel": "sentinel",
     "test_an_owner_tells_operators_and_each_node_its_metrics_how_the_group_is": "asked",
     "test_over_a_planned_move_each_call_is_answered_and_each_message_is_there_once": "moved-by-hand",
+    "test_a_group_whose_log_was_made_anew_goes_on_with_the_copy_that_an_operator_chooses": "first-log",
 }
 
 
@@ -345,3 +349,48 @@ async def test_over_a_planned_move_each_call_is_answered_and_each_message_is_the
     audit = CommandLine(standby.addresses["grpc"]).run("auth", "audit", "-o", "json").out
     assert '"MoveOwner"' in audit
     assert "the owner hands over" in audit
+
+
+def test_a_group_whose_log_was_made_anew_goes_on_with_the_copy_that_an_operator_chooses(
+    start_node, brokers, tmp_path
+):
+    owner = wait_until_started(start_node(0))
+    owner.admin.CreateQueue(admin.CreateQueueRequest(name="q"))
+    standby = start_node(1)
+    wait_for(standby, "cluster.standby")
+    for number in range(10):
+        owner.service.Enqueue(service.EnqueueRequest(queue="q", payload=b"%d" % number))
+    assert standby.stop() == 0
+    assert owner.stop() == 0
+
+    anew = {"FILA_CLUSTER__LOG": f"kafka://{brokers.addresses}/log-made-anew"}
+    first, second = start_node(0, **anew), start_node(1, **anew)
+    for node in (first, second):
+        wait_for(node, "cluster.halted")
+        assert "it lost its end" in node.event("cluster.halted")["detail"]
+
+    def reseed(node):
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("FILA_")}
+        peer = tmp_path.joinpath("fila.toml").read_text().partition('peers = "')[2].partition(",")[0]
+        named = {"FILA_CLUSTER__NODE": "node-0", "FILA_CLUSTER__PEER_ADDR": peer}
+        named |= {"FILA_SERVER__LISTEN_ADDR": "127.0.0.1:5555", "FILA_REDIS__ENABLED": "false"}
+        command = [sys.executable, "-m", "fila_server.main", "cluster", "reseed", "--from", node, "--yes"]
+        return subprocess.run(
+            command, env=environ | anew | named, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+
+    refused = reseed("node-1")
+    assert refused.returncode == 1
+    assert "node-0 holds more: up to offset" in refused.stderr
+    assert "With --force it is done all the same" in refused.stderr
+    done = reseed("node-0")
+    assert done.returncode == 0, done.stderr
+    assert "node-0: halted, up to offset" in done.stdout
+    served = wait_until_started(first)
+    told = served.service.Lease(service.LeaseRequest(queue="q", max_messages=100)).messages
+    assert [message.payload for message in told] == [b"%d" % number for number in range(10)]
+    wait_for(second, "cluster.copy_taken")
+    end = time.monotonic() + START_S_MAX
+    while not nodes_told(served)[1].in_sync:
+        assert time.monotonic() < end, second.log_file.read_text()
+        time.sleep(0.02)

@@ -4,7 +4,8 @@ this module, so a command imports what it does when it is called."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from fila_server import errors, logs
 from fila_server.usage import EXIT_FAILED, EXIT_USAGE, Asked, fail, load_or_exit
 
 if TYPE_CHECKING:
+    from fila_server.cluster.reseeding import Held
     from fila_server.cluster.verifying import Found
     from fila_server.config.schema import Config
     from fila_server.core.runtime.store_copy import StoreCopy
@@ -108,7 +110,7 @@ def lines(topic: str, found: Found) -> list[str]:
 
 @click.group(name="cluster")
 def cluster_group() -> None:
-    """Make a broker's data a group's, and back, while the node is stopped."""
+    """Make a broker's data a group's, and back, while the node is stopped; and save a group whose log lost its end."""
 
 
 @cluster_group.command(name="init")
@@ -165,6 +167,66 @@ def init(asked: Asked, data_dir: Path, config_path: Path | None) -> None:
         f"{data_dir} is the first copy of the group {cluster.name}. Start {cluster.node} on it, then the other nodes "
         "with empty data directories: they take a copy"
     )
+
+
+@cluster_group.command(name="reseed")
+@click.option(
+    "--from", "node", metavar="NODE", required=True, help="The node whose copy the group goes on with."
+)
+@click.option("--force", is_flag=True, help="Also where another copy may hold more.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@_config
+@click.pass_obj
+def reseed(asked: Asked, node: str, force: bool, yes: bool, config_path: Path | None) -> None:
+    """Go on with NODE's copy, where the log itself lost its end, or its topic was made anew, and all nodes halt.
+
+    Each node keeps running. What each holds is shown first. Every other node then takes a copy of NODE's, and sets its
+    own aside. Run it where the settings of a node are: who may read its secret, or its key, may do this.
+
+    \b
+    Example:
+      fila-server cluster reseed --from fila-2
+    """
+    from fila_server.cluster import reseeding, starting
+    from fila_server.cluster.peers import Trust
+
+    settings = load_or_exit(Asked(config_path or asked.config_path, asked.flags)).config
+    logs.setup(level=settings.log.level, form=settings.log.format)
+    try:
+        if not settings.cluster.is_set:
+            raise _no_group("the group, and of a node of it")
+        starting.check(settings.cluster)
+        trust = Trust.of(settings.cluster)
+        held = reseeding.look(settings.cluster, trust)
+        for line in copies(held):
+            click.echo(line)
+        one, doubts = reseeding.judged(held, node)
+        if doubts and not force:
+            raise errors.StartError("; ".join(doubts) + ". With --force it is done all the same")
+        if not yes:
+            click.confirm(f"What {node} does not hold is gone for the group. Go on?", abort=True, err=True)
+        reseeding.order(one, settings.cluster, trust, int(time.time()))
+    except errors.ConfigInvalid as error:
+        fail(error, EXIT_USAGE)
+    except errors.StartError as error:
+        fail(error, EXIT_FAILED)
+    click.echo(f"{node} owns the group from here on; the other nodes take a copy of it")
+
+
+def copies(held: Sequence[Held]) -> list[str]:
+    """What each node holds, a line each."""
+    said = []
+    for each in held:
+        report = each.report
+        if report is None:
+            said.append(f"{each.name}: it does not answer")
+        elif report.position < 0:
+            said.append(f"{each.name}: no copy. {report.lacks}".rstrip(". "))
+        else:
+            at = datetime.fromtimestamp(report.record_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+            why = f". {report.lacks}" if report.lacks else ""
+            said.append(f"{each.name}: {report.role}, up to offset {report.position:,} of {at} UTC{why}")
+    return said
 
 
 @cluster_group.command(name="leave")

@@ -31,6 +31,7 @@ from fila_server.cluster.log_keeper import LogKeeper
 from fila_server.cluster.moving import MOVE, Mover, Taker
 from fila_server.cluster.peers import Peer, PeerPort, Trust
 from fila_server.cluster.reports import Asked, Report, nodes_of, shared_settings
+from fila_server.cluster.reseeding import RESEED, Reseeder
 from fila_server.cluster.room import Room
 from fila_server.cluster.seeding import Seeding, Want
 from fila_server.cluster.sources import Lack
@@ -75,7 +76,7 @@ SYNC_S = 1.0
 LOOK_S = 1.0
 """A log that says nothing for so long is read once more at its end: does it still answer?"""
 HALTED_LOOK_S = 1.0
-_LACKS = {BEGINS_LATER: Lack.BEHIND, GAP: Lack.BEHIND, FOUNDED: Lack.FOUNDED, ANEW: Lack.BEHIND}
+_LACKS = {BEGINS_LATER: Lack.BEHIND, GAP: Lack.BEHIND, FOUNDED: Lack.FOUNDED, ANEW: Lack.ANEW}
 """Where a reader halts, and a copy of another node helps."""
 MOVED_S = 1.0
 """Before a process begins anew that has handed over."""
@@ -127,8 +128,11 @@ class Node:
         self._keeper = LogKeeper(self._directories.data_dir, self.number, truncation, self.log)
         self._want = self._open()
         giver = Giver(self._directories.data_dir, spare_bytes, self._offer, self._checkpoint)
+        self._reseeder = Reseeder()
         taker = Taker(self._would_lack, load, self._events.put)
-        self._port = PeerPort(cluster, trust, self.report, {COPY: giver.give, MOVE: taker.take})
+        self._port = PeerPort(
+            cluster, trust, self.report, {COPY: giver.give, MOVE: taker.take, RESEED: self._reseeder.take}
+        )
         self.mover = Mover(cluster, trust, self.number)
         self._peers = [Peer(address, cluster, trust, self._events.put) for address in cluster.other_nodes]
         self._clients = StandbyPorts(settings, self.group, ClusterCalls(self.status).status)
@@ -188,7 +192,7 @@ class Node:
             0 if owns else seen.owner_heard_ms,
             self._client_addr,
             str(self._redis_addr),
-            synced=copy.synced if copy else -1,
+            synced=copy.synced if copy and copy.state != HALTS else -1,
             gives=not self._offer().refused,
             owns=owns,
             role=self._role[0],
@@ -196,6 +200,8 @@ class Node:
             lacks=self.lacks(),
             version=self._version,
             formats=copy.formats if copy else (0, 0),
+            incarnation=copy.incarnation if copy else 0,
+            record_ms=copy.wall_ms if copy else 0,
             settings=self._shared_settings,
         )
 
@@ -319,10 +325,19 @@ class Node:
             self._upkeep = None
 
     def _follow(self) -> None:
+        if self._reseeder.is_asked:
+            if why := self._reseeder.carry_out(self.copy, self.log):
+                begin_anew(f"it was to be reseeded: {why}")
+            self._keeper.begin(self.copy)
+            self.mover.why = "an operator reseeded the group with this node's copy"
+            return
         if self.copy.state == HALTS:
             reason, offset = self.copy.halted
             if reason in _LACKS and self._cluster.other_nodes:
                 self._seed(Want(_LACKS[reason], self.copy.why, offset - (reason == BEGINS_LATER)))
+                return
+            if self._is_reseeded():
+                self._seed(Want(Lack.ANEW, self.copy.why))
                 return
             self._halts(self.copy.why)
             time.sleep(HALTED_LOOK_S)
@@ -349,6 +364,10 @@ class Node:
         elif now_ms - self._answered_ms >= LOOK_S * 1000:
             self._answered_ms = now_ms
             self.copy.look_again()
+
+    def _is_reseeded(self) -> bool:
+        reports = [peer.report for peer in self._peers if peer.report and peer.answers]
+        return any(report.owns and report.incarnation > self.copy.incarnation for report in reports)
 
     def _halts(self, why: str) -> None:
         if self._watch.hindered != why:

@@ -50,6 +50,10 @@ class Report(msgspec.Struct):
     version: str = ""
     formats: tuple[int, int] = (0, 0)
     """Of its store, and the newest of the log that it reads."""
+    incarnation: int = 0
+    """Of the last term that it has read."""
+    record_ms: int = 0
+    """The time in the last record that counts."""
     settings: dict[str, str] = {}
     """Those that are no defaults: the name, and a word of four bytes that is another one for another value."""
 

@@ -27,6 +27,7 @@ class Lack(enum.Enum):
     EMPTY = "this node has no copy yet"
     BEHIND = "the log no longer has what follows this copy"
     DAMAGED = "the copy is damaged"
+    ANEW = "the group was reseeded with the copy of another node"
     FOUNDED = "the group began with a broker's data, and this node has no copy of it"
 
 
@@ -119,7 +120,7 @@ class Search:
 
     @property
     def _reason(self) -> str:
-        if self.lack in (Lack.DAMAGED, Lack.FOUNDED):
+        if self.lack in (Lack.DAMAGED, Lack.FOUNDED, Lack.ANEW):
             return str(self.lack.value)
         return f"the log begins at offset {self._log_start}, and this node lacks what came before"
 
