@@ -103,6 +103,10 @@ def test_a_column_more_or_less_changes_no_version_and_a_later_version_is_skipped
     assert history.decisions.count() == sum(entry.rows for entry in history.files)
 
 
+# With a URL `make test` merges in the test of every command.
+@pytest.mark.parametrize(
+    "address_of", ["directory", pytest.param("elsewhere", marks=pytest.mark.soak)], indirect=True
+)
 def test_merging_an_hours_files_keeps_every_row_and_can_be_repeated(spark, folder, address_of):
     before = content(open_history(spark, str(folder)))
     (merged,) = compact(open_history(spark, address_of(folder)))

@@ -25,7 +25,7 @@ from fila_pipeline.synthetic import Scenario, Tenant, decisions, noisy_neighbour
 
 # Each example starts Spark jobs, which take a second or more each.
 ON_SPARK = settings(
-    max_examples=25 if os.environ.get("FILA_SOAK") else 2,
+    max_examples=25 if os.environ.get("FILA_SOAK") else 1,
     suppress_health_check=list(HealthCheck),
     derandomize=not os.environ.get("FILA_SOAK"),
 )

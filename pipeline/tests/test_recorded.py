@@ -43,6 +43,11 @@ from fila_pipeline.segments import (
 
 ROOT = Path(__file__).resolve().parents[2]
 
+ELSEWHERE_IN_SOAK = pytest.mark.parametrize(
+    "address_of", ["directory", pytest.param("elsewhere", marks=pytest.mark.soak)], indirect=True
+)
+"""Every command is tried with URLs of another file system in one test; the long runs try each of its outcomes there."""
+
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
@@ -94,7 +99,14 @@ def test_jobs_and_backtest_count_the_deliveries_that_the_broker_counts(
     assert verdict.deliveries == ends["delivered"] == stats.leased_total
 
 
-@pytest.mark.parametrize("job", JOBS)
+# Of these, `make test` runs the first two on this recording in the test of what the broker counts, and the third in the
+# test of every command.
+IN_OTHER_TESTS = ("delays", "retries", "throttles")
+
+
+@pytest.mark.parametrize(
+    "job", [pytest.param(job, marks=[pytest.mark.soak] if job in IN_OTHER_TESTS else []) for job in JOBS]
+)
 def test_every_job_runs_on_it(spark: SparkSession, recorded, tmp_path: Path, job: str) -> None:
     page = run_job(job, open_history(spark, str(recorded[0])), str(tmp_path / job), Choices(window_s=1))
     assert "too little data" not in page.title or job == "anomalies"
@@ -287,6 +299,7 @@ def test_a_delivery_that_the_core_would_not_make_is_printed_and_ends_the_command
     assert "It does not follow." in (tmp_path / "out/index.html").read_text()
 
 
+@ELSEWHERE_IN_SOAK
 def test_the_reference_judges_what_the_broker_recorded_and_names_what_it_does_not(
     spark: SparkSession, recorded, tmp_path: Path, address_of, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -412,9 +425,7 @@ def _forget(directory: Path, through: str) -> None:
 
 
 # `make test` makes a checkpoint on another file system, in the test of every command; the long runs follow one there.
-@pytest.mark.parametrize(
-    "address_of", ["directory", pytest.param("elsewhere", marks=pytest.mark.soak)], indirect=True
-)
+@ELSEWHERE_IN_SOAK
 def test_a_run_whose_beginning_is_gone_is_followed_from_a_checkpoint(
     spark: SparkSession, rolled, address_of
 ) -> None:

@@ -89,14 +89,12 @@ def test_the_tutorials_are_there() -> None:
 RUNBOOK = FOLDER.parent / "operations/runbook.md"
 
 WALKS = [
-    *(pytest.param(page, id=page.stem) for page in PAGES),
-    pytest.param(
-        RUNBOOK, id=RUNBOOK.stem, marks=pytest.mark.costly("the runbook runs more than thirty commands")
-    ),
+    *(pytest.param(page, id=page.stem) for page in (*PAGES, RUNBOOK)),
     *(pytest.param(page, id=page.stem, marks=pytest.mark.soak) for page in MOVING_PAGES),
 ]
 
 
+@pytest.mark.costly("ten to thirty commands, each a process")
 @pytest.mark.timeout(240)  # a process for each command
 @pytest.mark.parametrize("page", WALKS)
 def test_the_tutorial_works_as_it_is_written(page: Path, start_server: StartServer, tmp_path: Path) -> None:
