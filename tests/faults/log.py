@@ -34,7 +34,7 @@ LOG = (
         "        deposes and record.seq == reading.seq and "
         "(record.incarnation <= 1 or record.chain == reading.chain)\n",
         "        True\n",
-        ("log/test_reading.py::test_who_stands_elsewhere_than_the_copy_of_a_newer_incarnation_halts", FORGED),
+        ("simulation/test_reseeding_world.py", "core/test_group_reseed.py", "log/test_reading.py"),
     ),
     Fault(
         "a-term-that-was-handed-over-counts-among-the-short-ones",
