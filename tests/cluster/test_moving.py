@@ -14,6 +14,7 @@ from fila_server.cluster.peers import PeerPort, Trust
 from fila_server.cluster.watching import Handed
 from fila_server.config.cluster import Cluster
 from fila_server.config.kinds import Address
+from fila_server.telemetry.group import NodeStatus
 from tests.ports import KeptPort
 
 WAIT_S = 30
@@ -37,13 +38,15 @@ def standby(tmp_path):
         taker = Taker(
             lambda owner: lacks[0] if owner == OWNER else "another node serves",
             lambda: loaded.append("all"),
+            lambda: loaded.append("clients wait"),
             heard.put,
         )
         made = PeerPort(cluster, Trust.of(cluster), lambda: None, {MOVE: taker.take})
 
         def ask(owner: int = OWNER):
             asking = msgspec.structs.replace(base, node="fila-1")
-            return offer(address, "fila-2", asking, Trust.of(asking), owner)
+            node = NodeStatus(str(address), "fila-2", client_addr="fila-2:5555")
+            return offer(node, asking, Trust.of(asking), owner)
 
         yield ask, lacks, loaded, heard
         made.close()
@@ -54,6 +57,10 @@ def test_a_standby_that_is_ready_has_loaded_and_bids_when_it_is_told(standby):
     handover = ask()
     assert loaded == ["all"]
     assert heard.empty()
+    assert handover.client_addr == "fila-2:5555"
+    handover.prepare()
+    assert loaded == ["all", "clients wait"]
+    assert heard.empty()
     handover.tell()
     assert heard.get(timeout=WAIT_S) == Handed(OWNER)
     handover.close()
@@ -62,6 +69,9 @@ def test_a_standby_that_is_ready_has_loaded_and_bids_when_it_is_told(standby):
 def test_a_standby_that_is_not_told_goes_on(standby):
     ask, _, _, heard = standby
     ask().close()
+    prepared = ask()
+    prepared.prepare()
+    prepared.close()
     ask().close()
     assert heard.empty()
 
@@ -81,4 +91,4 @@ def test_a_node_that_does_not_answer_is_told():
     with closing(KeptPort()) as port:
         nowhere = Address(port.address)
         with pytest.raises(errors.Conflict, match=f"fila-3 does not answer at {nowhere}: "):
-            offer(nowhere, "fila-3", Cluster(), Trust(b"a word", None, None), OWNER)
+            offer(NodeStatus(str(nowhere), "fila-3"), Cluster(), Trust(b"a word", None, None), OWNER)

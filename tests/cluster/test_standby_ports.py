@@ -339,6 +339,15 @@ def test_with_certificates_both_ports_speak_tls_and_ask_for_the_clients(tmp_path
         ports.close()
 
 
+def told_to_leave(there: socket.socket) -> None:
+    """Read up to a frame GOAWAY."""
+    told = b""
+    while b"\0\0\x08\x07\0" not in told:
+        piece = there.recv(4096)
+        assert piece, told
+        told += piece
+
+
 def test_once_closed_its_ports_are_free_at_once(ports, channel):
     call = service_pb2_grpc.FilaServiceStub(channel).Lease
     refusal(lambda: call(service_pb2.LeaseRequest(queue="q")))
@@ -356,11 +365,7 @@ def test_who_is_there_when_the_node_owns_is_told_to_connect_again_and_the_port_s
         there.sendall(PREFACE)
         there.recv(1)
         ports.hand_on()
-        told = b""
-        while b"\0\0\x08\x07\0" not in told:  # a frame GOAWAY
-            piece = there.recv(4096)
-            assert piece, told
-            told += piece
+        told_to_leave(there)
     with contextlib.closing(socket.create_connection(("127.0.0.1", number), WAIT_S)) as waits:
         [taken] = bound(settings().server.listen_addr, "server.listen_addr")
         taken.setblocking(True)
@@ -371,3 +376,47 @@ def test_who_is_there_when_the_node_owns_is_told_to_connect_again_and_the_port_s
     taken.close()
     for left in bound(settings().redis.listen_addr, "redis.listen_addr"):
         left.close()
+
+
+def test_while_the_node_is_about_to_serve_who_comes_waits_and_who_is_there_comes_again(ports):
+    number = ports.ports[0]
+    with contextlib.closing(socket.create_connection(("127.0.0.1", number), WAIT_S)) as there:
+        there.sendall(PREFACE)
+        there.recv(1)
+        ports.hold("fila-2:5555")
+        told_to_leave(there)
+        while there.recv(4096):
+            pass
+    ports.name_owner(OWNER)
+    assert ports.owner == "fila-2:5555", "what was known before is not told any more"
+    with contextlib.closing(socket.create_connection(("127.0.0.1", number), WAIT_S)) as waits:
+        ports.hand_on()
+        [taken] = bound(settings().server.listen_addr, "server.listen_addr")
+        taken.setblocking(True)
+        served, _ = taken.accept()
+        served.sendall(b"here")
+        assert waits.recv(4) == b"here"
+        served.close()
+    taken.close()
+    for left in bound(settings().redis.listen_addr, "redis.listen_addr"):
+        left.close()
+
+
+def test_a_node_that_does_not_serve_after_all_refuses_as_before(ports, channel, monkeypatch):
+    monkeypatch.setattr(standby_ports, "HOLDS_S", 0.2)
+    ports.hold("fila-2:5555")
+    ports.hold("fila-2:5555")
+    call = service_pb2_grpc.FilaServiceStub(channel).Lease
+    refused = refusal(lambda: call(service_pb2.LeaseRequest(queue="q"), timeout=WAIT_S, wait_for_ready=True))
+    assert owner_told(refused) == "fila-2:5555"
+    ports.name_owner(OWNER)
+    assert owner_told(refusal(lambda: call(service_pb2.LeaseRequest(queue="q")))) == OWNER
+
+
+def test_redis_clients_hear_that_the_node_is_about_to_serve(ports):
+    with contextlib.closing(socket.create_connection(("127.0.0.1", ports.ports[1]), WAIT_S)) as there:
+        ports.name_owner(OWNER, "10.0.0.1:9797")
+        there.sendall(b"SUBSCRIBE +switch-master\r\n")
+        there.recv(1024)
+        ports.hold("fila-2:5555", "10.0.0.2:9797")
+        assert b"orders 10.0.0.1 9797 10.0.0.2 9797" in there.recv(1024)

@@ -317,6 +317,21 @@ async def test_draining_finishes_calls_and_takes_nothing_new(engine: FakeEngine)
     assert engine.stopped
 
 
+async def test_who_comes_while_a_node_hands_over_is_told_where_to_go_but_no_frame_of_a_stream(
+    engine: FakeEngine,
+) -> None:
+    broker = Broker(engine)
+    await broker.start()
+    await broker.drain(1, lambda: errors.NotOwner("fila-2:5555"))
+
+    with pytest.raises(errors.NotOwner, match="fila-2:5555 serves the group"):
+        await broker.call(commands.ENQUEUE, b"")
+    with pytest.raises(errors.Unavailable, match="shutting down") as refused:
+        await broker.route(1, engine.parse(commands.ENQUEUE, b"frame"))
+    assert refused.value.reason == "SHUTTING_DOWN"
+    await broker.stop()
+
+
 async def test_draining_does_not_wait_for_ever(engine: FakeEngine) -> None:
     broker = Broker(engine)
     await broker.start()

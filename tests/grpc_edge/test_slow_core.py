@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import queue
 import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import grpc
 import pytest
+from google.rpc import error_details_pb2, status_pb2
 
 from fila.v1 import service_pb2, service_pb2_grpc
+from fila_server import errors
 from fila_server.access.rights import PRODUCE
 from fila_server.core.protocol import commands
+from fila_server.services.status import status_of
 from tests.grpc_edge.raw_http2 import (
     ACK,
     CANCEL,
@@ -26,7 +30,7 @@ from tests.grpc_edge.raw_http2 import (
     frame,
     message,
 )
-from tests.grpc_edge.told_edge import ToldEdge
+from tests.grpc_edge.told_edge import WAIT_S, ToldEdge
 
 FRAMES_OWED_MAX = 32
 INBOX_FRAMES_MAX = 64
@@ -180,6 +184,35 @@ def test_what_a_pull_is_given_as_the_server_begins_to_stop_goes_back_and_the_pul
     edge.run_until(lambda: in_flight(edge) == 0, "message was given back")
 
     assert len(edge.engine.lease("orders")) == 1
+
+
+def test_while_a_node_hands_over_calls_are_told_where_to_go_and_a_producer_has_its_answers_first(
+    edge: ToldEdge,
+):
+    refusal = errors.NotOwner("fila-2:5555")
+    frames: queue.SimpleQueue[service_pb2.EnqueueStreamRequest | None] = queue.SimpleQueue()
+    with grpc.insecure_channel(edge.grpc_address) as channel:
+        service = service_pb2_grpc.FilaServiceStub(channel)
+        producer = service.EnqueueStream(iter(frames.get, None))
+        frames.put(service_pb2.EnqueueStreamRequest.FromString(batch(1)))
+        edge.until_begun(1)
+        pull = service.Lease.future(service_pb2.LeaseRequest(queue="orders", wait_ms=60_000))
+        edge.until_begun(2)
+        edge.drain(refusal.message.encode(), status_of(refusal).SerializeToString())
+        calls: list[Any] = [pull.exception(WAIT_S)]
+        edge.engine.settle_down()
+        assert next(producer).sequence == 1
+        with pytest.raises(grpc.RpcError) as ended:
+            next(producer)
+        calls.append(ended.value)
+        frames.put(None)
+    for call in calls:
+        assert call.code() is grpc.StatusCode.UNAVAILABLE
+        assert call.details() == refusal.message
+        encoded = dict(call.trailing_metadata())["grpc-status-details-bin"]
+        [detail] = status_pb2.Status.FromString(encoded).details
+        info = error_details_pb2.ErrorInfo.FromString(detail.value)
+        assert (info.reason, dict(info.metadata)) == ("NOT_OWNER", {"owner": "fila-2:5555"})
 
 
 @pytest.mark.parametrize("how", ["cancelled", "connection"])

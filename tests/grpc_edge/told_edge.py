@@ -95,9 +95,9 @@ class ToldEdge:
             self._asking.sendall(b"PING\r\n")
             assert self._asking.recv(100) == b"+PONG\r\n"
 
-    def drain(self) -> None:
-        """Begin to stop: whoever waits is sent home."""
-        self._edge.drain(int(WAIT_S * 1000))
+    def drain(self, message: bytes = b"", details: bytes = b"") -> None:
+        """Begin to stop: whoever waits is sent home, with these words."""
+        self._edge.drain(int(WAIT_S * 1000), message, details)
 
     # --- what clients hold ------------------------------------------------------------------
 

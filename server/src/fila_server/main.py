@@ -262,19 +262,19 @@ def run(settings: Config) -> None:
         group=OfGroup(node.group, node.status, node.mover) if node else None,
     )
     uvloop.run(served)
-    if node and node.mover.handover:
-        _begin_anew_after(node.mover.handover.node)
+    if node and node.mover.handover and not node.is_leaving:
+        _begin_anew()
     if recorder is not None and not recorder.finish(HISTORY_ENDS_S):
         log.warning("history.not_closed", detail="its last files were still being written; the gap is marked")
 
 
-def _begin_anew_after(successor: str) -> None:
-    """It was told to take over. The thread that waits for the end of the term begins anew when it has."""
-    from fila_server.cluster.moving import MOVE_S_MAX
+def _begin_anew() -> None:
+    """Another node was told to take over."""
+    from fila_server.cluster.moving import RESTS_S
     from fila_server.cluster.node import begin_anew
 
-    time.sleep(MOVE_S_MAX)
-    begin_anew(f"{successor} was asked to take over, and did not")
+    time.sleep(RESTS_S)
+    begin_anew("")
 
 
 def _stand_by(settings: Config, loading: LoadingPage | None) -> Node | None:

@@ -16,6 +16,7 @@ import resource
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -245,13 +246,15 @@ def _report_start(settings: Config, edge: EdgeServer, redis: RedisPort | None, m
 
 
 async def _hand_over(broker: Broker, edge: EdgeServer, redis: RedisPort | None, handover: Handover) -> None:
-    """Take nothing new, finish what is in hand, and let the other node take over. What the core does from then on
-    is of a term that is over."""
+    """Take nothing new, finish what is in hand, and let the other node take over. Who comes is sent there, and waits
+    there until it serves. What the core does from then on is of a term that is over."""
+    await asyncio.get_running_loop().run_in_executor(None, handover.prepare)
     started_s = time.monotonic()
-    closing = [asyncio.ensure_future(edge.stop(HANDS_OVER_S))]
+    refusal = partial(errors.NotOwner, handover.client_addr)
+    closing = [asyncio.ensure_future(edge.stop(HANDS_OVER_S, refusal()))]
     if redis is not None:
         closing.append(asyncio.ensure_future(redis.close()))
-    await broker.drain(HANDS_OVER_S)
+    await broker.drain(HANDS_OVER_S, refusal)
     await asyncio.gather(*closing, return_exceptions=True)
     handover.tell()
     log.info("cluster.handed_over", to=handover.node, took_ms=int((time.monotonic() - started_s) * 1000))

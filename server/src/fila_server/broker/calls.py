@@ -72,6 +72,7 @@ class Broker:
         # Commands the mailbox refused but must get: one DECIDE an event, and what operations keep of themselves.
         self._unposted: deque[tuple[int, int, bytes]] = deque()
         self._draining = False
+        self._refusal = shutting_down
         self._log_threads = ThreadPoolExecutor(LOG_THREADS, thread_name_prefix="read-log")
         self._closers: set[Callable[[], object]] = set()
         self._looking: set[asyncio.Task[None]] = set()
@@ -112,9 +113,10 @@ class Broker:
         self._closers.add(close)
         return lambda: self._closers.discard(close)
 
-    async def drain(self, timeout_s: float) -> None:
-        """Take nothing new, end what waits for something, and let what was accepted finish."""
-        self._draining = True
+    async def drain(self, timeout_s: float, refusal: Callable[[], errors.Unavailable] | None = None) -> None:
+        """Take nothing new, end what waits for something, and let what was accepted finish. `refusal` makes what others
+        are told; None: that the server stops."""
+        self._draining, self._refusal = True, refusal or self._refusal
         ends_s = self._loop.time() + timeout_s
         parting = [reported for close in list(self._closers) if asyncio.isfuture(reported := close())]
         self.unwritten.close()
@@ -203,12 +205,15 @@ class Broker:
     async def route(self, token: int, parsed: ParsedFrame) -> None:
         """Send a frame past its scripts and hand it over under `token`, whose answer is for another outbox.
 
-        Raises Overloaded, after which the frame may be routed again.
+        Raises Overloaded, after which the frame may be routed again. While the server drains it raises shutting_down()
+        whatever other calls are told: of earlier frames of its stream nobody knows whether they were taken.
         """
-        self._check_open()
+        if self._draining:
+            raise shutting_down()
         if self._hooks.concerns(parsed):
             await self._hooks.route(parsed)
-            self._check_open()
+            if self._draining:
+                raise shutting_down()
         self._engine.submit_parsed(token, parsed)
 
     async def read_log(self, frame: bytes, peer: str = "") -> AsyncGenerator[bytes, None]:
@@ -282,7 +287,7 @@ class Broker:
 
     def _check_open(self) -> None:
         if self._draining:
-            raise shutting_down()
+            raise self._refusal()
 
     def _repost(self) -> None:
         while self._unposted:

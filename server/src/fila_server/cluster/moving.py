@@ -2,6 +2,8 @@
 
     owner       its number, while it still serves
     standby     that it is ready: it has loaded what it needs to serve. Or why it would not take over
+    owner       an empty line: it is about to take nothing more, and sends clients to the standby
+    standby     an empty line: whoever comes waits until it serves
     owner       an empty line: it takes nothing more, and what it answered is in the log
     standby     bids at once (watching.Handed)
 
@@ -27,10 +29,13 @@ MOVE = "move"
 """What such a connection asks for."""
 READY_S_MAX = 5.0
 """For so long the standby may load."""
-MOVE_S_MAX = 5.0
-"""So long an owner that has stopped waits for the takeover of the one that it told."""
+RESTS_S = 0.35
+"""So long an owner that has handed over leaves the CPU to the other node, which may be on its machine. Half a second
+after its last record it would append one more, which counts for nobody, and which the next owner has to read back."""
 STOPS_S_MAX = 10.0
 """For so long the owner may finish what is in hand."""
+PREPARED_S_MAX = 0.5
+"""So long an owner that still serves waits until the standby has its clients wait."""
 
 
 class Offer(msgspec.Struct):
@@ -49,10 +54,14 @@ class Taker:
     """The standby's side."""
 
     def __init__(
-        self, lacks: Callable[[int], str], load: Callable[[], object], hear: Callable[[Handed], None]
+        self,
+        lacks: Callable[[int], str],
+        load: Callable[[], object],
+        hold: Callable[[], object],
+        hear: Callable[[Handed], None],
     ) -> None:
-        """`lacks` says why this node would not take over from that owner."""
-        self._lacks, self._load, self._hear = lacks, load, hear
+        """`lacks` says why this node would not take over from that owner; `hold` makes clients wait."""
+        self._lacks, self._load, self._hold, self._hear = lacks, load, hold, hear
 
     def take(self, lines: Lines, _node: str) -> None:
         """From the owner at the other end. Raises OSError where the connection ends."""
@@ -63,14 +72,24 @@ class Taker:
             self._load()
         lines.write(Ready(why))
         if not why and lines.read() == b"":
-            self._hear(Handed(owner))
+            self._hold()
+            lines.write(None)
+            if lines.read() == b"":
+                self._hear(Handed(owner))
 
 
 class Successor:
     """The owner's side, to a standby that is ready."""
 
-    def __init__(self, node: str, lines: Lines) -> None:
-        self.node, self._lines = node, lines
+    def __init__(self, node: str, lines: Lines, client_addr: str = "") -> None:
+        self.node, self.client_addr, self._lines = node, client_addr, lines
+
+    def prepare(self) -> None:
+        """This node is about to take nothing more: who comes to the other one waits there. Blocks until it does so."""
+        with contextlib.suppress(OSError):
+            self._lines.connection.settimeout(PREPARED_S_MAX)
+            self._lines.write(None)
+            self._lines.read()
 
     def tell(self) -> None:
         """It is to take over now."""
@@ -95,7 +114,7 @@ class Mover:
 
     def offer(self, node: NodeStatus) -> Handover:
         """Ask a standby whether it would take over; blocks. Raises errors.Conflict."""
-        return offer(Address(node.peer_addr), node.node, self._cluster, self._trust, self._owner)
+        return offer(node, self._cluster, self._trust, self._owner)
 
     def at_handover(self, stop_serving: Callable[[], object]) -> None:
         """What makes the node stop to serve."""
@@ -107,24 +126,25 @@ class Mover:
         self._stop_serving()
 
 
-def offer(address: Address, node: str, cluster: Cluster, trust: Trust, owner: int) -> Handover:
-    """Ask the standby at the address whether it would take over. Raises errors.Conflict with what it lacks."""
+def offer(node: NodeStatus, cluster: Cluster, trust: Trust, owner: int) -> Handover:
+    """Ask that standby whether it would take over. Raises errors.Conflict with what it lacks."""
+    name, address = node.node, Address(node.peer_addr)
     try:
         lines = connected(address, cluster, trust, MOVE)
     except (OSError, Stranger, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise errors.Conflict(f"{node} does not answer at {address}: {error}") from None
+        raise errors.Conflict(f"{name} does not answer at {address}: {error}") from None
     try:
         lines.connection.settimeout(READY_S_MAX)
         lines.write(Offer(owner))
         said = msgspec.json.decode(lines.read(), type=Ready)
         if said.why:
-            raise errors.Conflict(f"{node} would not take over: {said.why}")
+            raise errors.Conflict(f"{name} would not take over: {said.why}")
     except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         lines.connection.close()
         raise errors.Conflict(
-            f"{node} did not say that it is ready: {str(error) or 'it broke off'}"
+            f"{name} did not say that it is ready: {str(error) or 'it broke off'}"
         ) from None
     except errors.Conflict:
         lines.connection.close()
         raise
-    return Successor(node, lines)
+    return Successor(name, lines, node.client_addr)

@@ -78,8 +78,6 @@ LOOK_S = 1.0
 HALTED_LOOK_S = 1.0
 _LACKS = {BEGINS_LATER: Lack.BEHIND, GAP: Lack.BEHIND, FOUNDED: Lack.FOUNDED, ANEW: Lack.ANEW}
 """Where a reader halts, and a copy of another node helps."""
-MOVED_S = 1.0
-"""Before a process begins anew that has handed over."""
 ANEW_S = 1.0
 """Before a process begins anew for a fault, which may be there still."""
 
@@ -129,7 +127,7 @@ class Node:
         self._want = self._open()
         giver = Giver(self._directories.data_dir, spare_bytes, self._offer, self._checkpoint)
         self._reseeder = Reseeder()
-        taker = Taker(self._would_lack, load, self._events.put)
+        taker = Taker(self._would_lack, load, self._hold, self._events.put)
         self._port = PeerPort(
             cluster, trust, self.report, {COPY: giver.give, MOVE: taker.take, RESEED: self._reseeder.take}
         )
@@ -380,7 +378,7 @@ class Node:
             self._watch.take(_now_ms(), self._events.get())
 
     def _name_owner(self) -> None:
-        owner = self.report() if self._watch.takes_over(_now_ms()) else self._owner()
+        owner = self._owner()
         self._clients.name_owner(owner.client_addr if owner else "", owner.redis_addr if owner else "")
 
     def _owner(self) -> Report | None:
@@ -421,6 +419,9 @@ class Node:
 
     # --- a planned move ---
 
+    def _hold(self) -> None:
+        self._clients.hold(self._client_addr, str(self._redis_addr))
+
     def _would_lack(self, owner: int) -> str:
         """Why this node would not take over from that one at once."""
         if self._copy is not None and self._copy.owner[0] != owner:
@@ -445,17 +446,18 @@ class Node:
         def wait() -> None:
             while not engine.term_over.wait(PROBE_MS / 1000):
                 self._hear()
-            if (
-                self.mover.handover
-            ):  # to begin anew takes CPU, perhaps of the machine where the other one begins
-                time.sleep(MOVED_S)
-            if not self._leaves.is_set():
+            if not self._leaves.is_set() and not self.mover.handover:  # main.py does, in a moment
                 begin_anew(self.copy.why)
 
         threading.Thread(target=wait, name="fila-term", daemon=True).start()
         keep = partial(self._keeper.keep, self.copy, self._peers, engine.term_over)
         threading.Thread(target=keep, name="fila-log", daemon=True).start()
         return engine
+
+    @property
+    def is_leaving(self) -> bool:
+        """The process is about to end."""
+        return self._leaves.is_set()
 
     def leave(self) -> None:
         """The process is about to end: others need not wait for it."""

@@ -19,7 +19,7 @@ import ssl
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import structlog
@@ -41,6 +41,8 @@ CONNECTIONS_MAX = 256
 HANDSHAKE_S_MAX = 3.0
 REPORTED_S = 0.3
 """An answer is given again for so long: it costs more than a refusal."""
+HOLDS_S = 3.0
+"""So long clients wait for this node to serve, at most: a planned move is over sooner (watching.FRESH_MS)."""
 LEAVES_S = 0.2
 """After clients were told to leave, what is on its way from them is still taken."""
 COST_A_SECOND = 4000.0
@@ -195,6 +197,9 @@ class StandbyPorts:
                 _close(self._grpc)
                 raise
         self._hands_on, self._rests = False, threading.Event()
+        self._is_held = False
+        self._accepting: list[asyncio.Task[None]] = []
+        self._lets_in: asyncio.TimerHandle | None = None
         self._loop = asyncio.new_event_loop()
         self._stopped = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="fila-standby", daemon=True)
@@ -219,6 +224,10 @@ class StandbyPorts:
 
     def name_owner(self, owner: str, redis: str = "") -> None:
         """Which address serves from here on, and its Redis port's; empty: none is known."""
+        if not self._is_held:
+            self._name(owner, redis)
+
+    def _name(self, owner: str, redis: str) -> None:
         if owner != self.owner:
             self.owner = owner
             self._tell(errors.NotOwner(owner))
@@ -249,6 +258,36 @@ class StandbyPorts:
         """Of gRPC and of Redis; 0 where Redis is off."""
         return self._grpc[0].getsockname()[1], self._redis[0].getsockname()[1] if self._redis else 0
 
+    def hold(self, own: str, redis: str = "") -> None:
+        """This node is about to serve, at these addresses: nobody who connects is refused until it does, and those who
+        are there are told to connect again. If it does not serve within HOLDS_S, calls are refused as before. Any
+        thread; blocks until nobody is let in."""
+        with contextlib.suppress(RuntimeError):  # it serves already: the loop is closed
+            self._is_held = True
+            self._name(own, redis)
+            asyncio.run_coroutine_threadsafe(self._hold(), self._loop).result(HOLDS_S)
+
+    async def _hold(self) -> None:
+        if self._lets_in is not None:
+            self._lets_in.cancel()
+        loop = asyncio.get_running_loop()
+        self._lets_in = loop.call_later(HOLDS_S, self._let_in)
+        await _end(self._accepting)
+        for client in tuple(self.clients):
+            client.leave()
+        loop.call_later(LEAVES_S, self._end_all)
+
+    def _end_all(self) -> None:
+        for connection in tuple(self._places):
+            self.end(connection)
+
+    def _let_in(self) -> None:
+        if self._stopped.is_set():
+            return
+        self._is_held = False
+        self._accepting = [asyncio.ensure_future(self._accept(each, _GrpcClient)) for each in self._grpc]
+        self._accepting += [asyncio.ensure_future(self._accept(each, _RedisClient)) for each in self._redis]
+
     def hand_on(self) -> None:
         """Leave the ports to the node that serves. Nobody who connects meanwhile is refused, and those who are there
         are told to connect again."""
@@ -275,13 +314,12 @@ class StandbyPorts:
             loop.close()
 
     async def _serve(self) -> None:
-        tasks = [asyncio.ensure_future(self._accept(each, _GrpcClient)) for each in self._grpc]
-        tasks += [asyncio.ensure_future(self._accept(each, _RedisClient)) for each in self._redis]
-        tasks.append(asyncio.ensure_future(self._tls.watch()))
+        self._let_in()
+        watching = asyncio.ensure_future(self._tls.watch())
         await self._stopped.wait()
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _end([*self._accepting, watching])
         if self._hands_on:
             self._rests.set()
             for client in tuple(self.clients):
@@ -322,6 +360,12 @@ class StandbyPorts:
         self._places.pop(connection, None)
         with contextlib.suppress(OSError):
             connection.shutdown(socket.SHUT_RDWR)
+
+
+async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _held(setting: str, address: Address) -> list[socket.socket]:

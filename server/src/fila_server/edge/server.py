@@ -27,9 +27,10 @@ from fila_server.edge.listening import bound
 from fila_server.edge.python_calls import PythonCalls
 from fila_server.edge.redis.port import RedisPort
 from fila_server.edge.redis.sentinel import Group
-from fila_server.errors import ConfigInvalid, PortTaken, StartError
+from fila_server.errors import ConfigInvalid, FilaServerError, PortTaken, StartError
 from fila_server.services.handlers import Services, received_bytes_max
 from fila_server.services.identity import Identity
+from fila_server.services.status import status_of
 from fila_server.telemetry.group import GroupReader, NodeCommands
 from fila_server.telemetry.series import EdgeReading
 
@@ -141,10 +142,15 @@ class EdgeServer:
         """Tell load balancers to go elsewhere while calls in hand finish."""
         await self._services.say_not_serving()
 
-    async def stop(self, grace_s: float) -> None:
-        """Take no more calls; those in hand have `grace_s`."""
+    async def stop(self, grace_s: float, refusal: FilaServerError | None = None) -> None:
+        """Take no more calls; those in hand have `grace_s`. `refusal` is what others are told; None: that the broker
+        stops."""
         loop = asyncio.get_running_loop()
-        self._edge.drain(int(grace_s * 1000))
+        if refusal is None:
+            self._edge.drain(int(grace_s * 1000))
+        else:
+            details = status_of(refusal).SerializeToString()
+            self._edge.drain(int(grace_s * 1000), refusal.message.encode(), details)
         await loop.run_in_executor(None, self._edge.join)
         self._calls.take_events()  # who is gone with the threads
         loop.remove_reader(self._edge.event_fd)

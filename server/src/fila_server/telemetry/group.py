@@ -94,6 +94,12 @@ class Handover(Protocol):
     """A standby that is ready to take over."""
 
     node: str
+    client_addr: str
+    """Where clients reach it; empty where it does not say."""
+
+    def prepare(self) -> None:
+        """This node is about to take nothing more: who comes to the other one waits there. Blocks until it does so."""
+        ...
 
     def tell(self) -> None:
         """It is to."""

@@ -24,5 +24,8 @@ cdef void status_refuse(
     Call* call, int32_t code, const char* message, size_t length, const char* reason) noexcept nogil
 # The same, of an ItemStatus of the core.
 cdef void status_of_reply(Call* call, int32_t code, const char* item, size_t length) noexcept nogil
+# The same, of one that was made before.
+cdef void status_repeat(
+    Call* call, int32_t code, const Buffer* message, const Buffer* details) noexcept nogil
 # How many entries were filled; their bytes stand in `room`.
 cdef size_t trailers_put(const Call* call, nghttp2_nv* to, Buffer* room) noexcept nogil

@@ -101,6 +101,14 @@ cdef void status_refuse(
     _put_details(call, code, reason)
 
 
+cdef void status_repeat(
+        Call* call, int32_t code, const Buffer* message, const Buffer* details) noexcept nogil:
+    call.status = code
+    call.message.length = call.details.length = 0
+    put_bytes(&call.message, message.data, message.length)
+    put_bytes(&call.details, details.data, details.length)
+
+
 cdef void status_of_reply(Call* call, int32_t code, const char* item, size_t length) noexcept nogil:
     cdef Fields fields
     cdef Slice text

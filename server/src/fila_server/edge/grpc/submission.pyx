@@ -8,14 +8,14 @@ from fila_server.core.requests.rights cimport RightsTable, rights_admit, rights_
 from fila_server.core.requests.submit cimport (
     DISK_FULL, POSTED, Posted, request_parse, request_parse_adopted, request_post,
 )
-from fila_server.core.structures.buffer cimport Slice
+from fila_server.core.structures.buffer cimport Buffer, Slice
 from fila_server.core.structures.maps cimport textmap_get
 from fila_server.core.threads.locks cimport pthread_mutex_lock, pthread_mutex_unlock
 from fila_server.core.threads.mailbox cimport command_free
-from fila_server.edge.grpc.status cimport status_refuse
+from fila_server.edge.grpc.status cimport status_refuse, status_repeat
 from fila_server.edge.io.bridge cimport EVENT_FRAME, event_put
 from fila_server.edge.io.iothread cimport PRODUCER
-from fila_server.edge.io.response cimport call_refuse
+from fila_server.edge.io.response cimport call_end, call_refuse
 from fila_server.edge.io.sockets cimport atomic_add, atomic_load
 from fila_server.edge.io.unread cimport unread_total
 
@@ -116,11 +116,18 @@ cdef void refuse_unread(Call* call) noexcept nogil:
 
 
 cdef void say_draining(Call* call) noexcept nogil:
-    status_refuse(call, UNAVAILABLE, DRAINING, strlen(DRAINING), b"SHUTTING_DOWN")
+    cdef const Buffer* message = &call.connection.thread.common.gone_message
+    cdef const Buffer* details = &call.connection.thread.common.gone_details
+    if details.length:
+        status_repeat(call, UNAVAILABLE, message, details)
+    else:
+        status_refuse(call, UNAVAILABLE, DRAINING, strlen(DRAINING), b"SHUTTING_DOWN")
 
 
 cdef void refuse_draining(Call* call) noexcept nogil:
-    call_refuse(call, UNAVAILABLE, DRAINING, b"SHUTTING_DOWN")
+    if not call.is_ended:
+        say_draining(call)
+        call_end(call)
 
 
 cdef bint outstanding_is_full(Common* common) noexcept nogil:

@@ -19,7 +19,7 @@ from fila_server.core.requests.parsed_frame cimport ParsedFrame
 from fila_server.core.requests.rights_table cimport Rights
 from fila_server.core.runtime.engine cimport CoreEngine
 from fila_server.core.structures.buffer cimport (
-    Buffer, buffer_init, must_malloc, put_bytes, put_u32be, put_u64be,
+    Buffer, buffer_free, buffer_init, must_malloc, put_bytes, put_u32be, put_u64be,
 )
 from fila_server.core.structures.maps cimport textmap_free, textmap_init, textmap_next, textmap_put
 from fila_server.core.threads.locks cimport (
@@ -70,6 +70,8 @@ cdef class NativeEdge:
         pthread_mutex_init(&self.common.scripted_lock, NULL)
         pthread_mutex_init(&self.common.tls_lock, NULL)
         textmap_init(&self.common.scripted)
+        buffer_init(&self.common.gone_message)
+        buffer_init(&self.common.gone_details)
         self.runners = []
 
     def __init__(
@@ -133,6 +135,8 @@ cdef class NativeEdge:
         tls_replace(&self.common, NULL)
         self._forget_scripted()
         textmap_free(&self.common.scripted)
+        buffer_free(&self.common.gone_message)
+        buffer_free(&self.common.gone_details)
         pthread_mutex_destroy(&self.common.lock)
         pthread_mutex_destroy(&self.common.scripted_lock)
         pthread_mutex_destroy(&self.common.tls_lock)
@@ -179,11 +183,15 @@ cdef class NativeEdge:
             raise ValueError(problem.decode("utf-8", "replace"))
         tls_replace(&self.common, context)
 
-    def drain(self, int wait_ms):
-        """Take no connections, refuse new calls, answer what is owed; leave after `wait_ms` at the latest."""
+    def drain(self, int wait_ms, bytes message=b"", bytes details=b""):
+        """Take no connections, refuse new calls, answer what is owed; leave after `wait_ms` at the latest.
+        Calls are told UNAVAILABLE with this message and these details, a google.rpc.Status; without, that the
+        broker stops. Once."""
         cdef Buffer none
         cdef uint32_t i
         buffer_init(&none)
+        put_bytes(&self.common.gone_message, PyBytes_AS_STRING(message), PyBytes_GET_SIZE(message))
+        put_bytes(&self.common.gone_details, PyBytes_AS_STRING(details), PyBytes_GET_SIZE(details))
         for i in range(self.threads_count):
             outbox_order(self.threads[i].outbox, 0, ORDER_DRAIN, wait_ms, &none)
 

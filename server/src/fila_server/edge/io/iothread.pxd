@@ -314,6 +314,9 @@ cdef struct Common:                 # of all threads of the edge
     pthread_mutex_t scripted_lock
     TextMap  scripted
     int64_t  scripted_count
+    # --- with what calls are refused once the threads drain; empty = as by a broker that stops
+    Buffer   gone_message
+    Buffer   gone_details
     # --- touched by all threads, atomically
     int64_t  unread_bytes           # answers their clients have not read
     int64_t  elsewhere_bytes        # the same, of the asyncio loop's
