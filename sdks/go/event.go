@@ -8,7 +8,7 @@ type ConnectionEventKind string
 const (
 	// ConnectionLost: the stream broke, and is being resumed.
 	ConnectionLost ConnectionEventKind = "lost"
-	// ConnectionDraining: the broker ended the stream because it is stopping; it is being resumed.
+	// ConnectionDraining: the broker ended the stream because it is stopping, or another node serves; it is being resumed.
 	ConnectionDraining ConnectionEventKind = "draining"
 	// ConnectionBack: the stream stands again.
 	ConnectionBack ConnectionEventKind = "back"

@@ -183,3 +183,26 @@ func TestAConsumerThatComesToAStandbyConsumesAtTheOwner(t *testing.T) {
 		}
 	})
 }
+
+func TestAStreamThatEndsBecauseItsNodeHandsOverIsDraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events := make(chan ConnectionEventKind, 8)
+		group, client := startGroup(t, "standby:1", "standby", "owner")
+		client.connection.settings.onConnection = func(event ConnectionEvent) { events <- event.Kind }
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		go func() {
+			if stream, err := client.Consume(ctx, "q"); err == nil {
+				<-ctx.Done()
+				stream.Close()
+			}
+		}()
+		session := (<-group["standby"].sessions).accept()
+		session.end <- notOwner("owner:1")
+		(<-group["owner"].sessions).accept()
+		if kind := <-events; kind != ConnectionDraining {
+			t.Errorf("got %q", kind)
+		}
+		stop()
+	})
+}

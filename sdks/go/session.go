@@ -334,7 +334,7 @@ func (s *session) loseStream(failure error) bool {
 	}
 	event := ConnectionEvent{Kind: ConnectionLost, Queue: s.plan.queue, Channel: s.plan.channel, Err: failure}
 	var said *Error
-	if errors.As(failure, &said) && said.Reason == "SHUTTING_DOWN" {
+	if errors.As(failure, &said) && (said.Reason == "SHUTTING_DOWN" || said.Is(ErrNotOwner)) {
 		event.Kind = ConnectionDraining
 	}
 	s.connection.tell(event)

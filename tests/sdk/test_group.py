@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from fila import AnswerLost, FilaClient, NotOwner, Unavailable
+from fila.connection_events import ConnectionEvent
+from fila.outage import Outage
 from fila.places import parse_targets
 from tests.sdk.conftest import QUICK_BACKOFF, ManualClock, stop_for_good, until
 from tests.sdk.fake_broker import FakeBroker
@@ -203,3 +207,15 @@ def test_addresses_have_commas_between_them(targets: str, parsed: tuple[list[str
 def test_addresses_that_are_none_are_refused(targets: str) -> None:
     with pytest.raises(ValueError, match="target must"):
         parse_targets(targets)
+
+
+def test_a_stream_that_ends_because_its_node_hands_over_is_draining():
+    events: list[ConnectionEvent] = []
+    connection: Any = SimpleNamespace(
+        tell=events.append, options=SimpleNamespace(clock=SimpleNamespace(now_s=lambda: 0.0))
+    )
+    moved = NotOwner("fila-2 serves")
+    moved.reason = "NOT_OWNER"
+    Outage(connection, "orders", "default").begins(moved)
+    Outage(connection, "orders", "default").begins(Unavailable("it broke"))
+    assert [event.kind for event in events] == ["draining", "lost"]

@@ -6,7 +6,7 @@ import type { FilaError } from './errors.js';
 export interface ConnectionEvent {
   /**
    * `lost`: the stream broke, and is being reopened. `draining`: the same, because the broker said that it is
-   * stopping. `back`: the stream is open again.
+   * stopping, or that another node of its group serves. `back`: the stream is open again.
    */
   readonly kind: 'lost' | 'draining' | 'back';
   readonly queue: string;

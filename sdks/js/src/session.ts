@@ -17,7 +17,7 @@ import { Begun } from './begun.js';
 import { backoffMs, onAbort } from './clock.js';
 import type { Connection } from './connection.js';
 import type { ConnectionEvent } from './connection-event.js';
-import { ClientClosed, FilaError, InternalError, Overloaded, Unavailable } from './errors.js';
+import { ClientClosed, FilaError, InternalError, NotOwner, Overloaded, Unavailable } from './errors.js';
 import type { Message as WireMessage } from './gen/fila/v1/messages_pb.js';
 import {
   type ConsumeSessionRequest_Open,
@@ -275,7 +275,8 @@ export class Session {
     this.#open = false;
     this.#lostAt = this.#now();
     const { queue, channel } = this.plan;
-    const kind = error.reason === 'SHUTTING_DOWN' ? 'draining' : 'lost';
+    const isParting = error.reason === 'SHUTTING_DOWN' || error instanceof NotOwner;
+    const kind = isParting ? 'draining' : 'lost';
     this.#listener.connection({ kind, queue, channel: channel || 'default', error });
   }
 

@@ -82,6 +82,25 @@ test('a consumer that comes to a standby consumes at the owner', async (t) => {
   assert.equal(await got, 'a');
 });
 
+test('a stream that ends because its node hands over is draining', async (t) => {
+  const { owner, standby } = await nodes(t);
+  const events: string[] = [];
+  const c = await client(t, standby.address, { onConnection: (event) => events.push(event.kind) });
+  const got = (async () => {
+    for await (const message of c.consume('q')) return Buffer.from(message.payload).toString();
+    return '';
+  })();
+  const left = await standby.session();
+  await left.opened();
+  left.fail(status.UNAVAILABLE, 'NOT_OWNER', { owner: owner.address });
+  const session = await owner.session();
+  session.settleAll();
+  await session.opened();
+  session.deliver(delivery(1n, { payload: 'a' }));
+  assert.equal(await got, 'a');
+  assert.deepEqual(events, ['draining', 'back']);
+});
+
 test('where the owner is gone the client comes back to the addresses that it was given', async (t) => {
   const { owner, standby } = await nodes(t);
   const c = await client(t, standby.address);

@@ -15,7 +15,7 @@ class ConnectionEvent:
 
     kind: Literal["lost", "back", "draining"]
     """`lost`: the stream broke, and is being reopened. `draining`: the same, because the broker said that it is
-    stopping. `back`: the stream is open again."""
+    stopping, or that another node of its group serves. `back`: the stream is open again."""
     queue: str
     channel: str
     error: FilaError | None = None

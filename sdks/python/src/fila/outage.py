@@ -11,6 +11,9 @@ from fila.errors import FilaError
 
 _log = logging.getLogger("fila")
 
+_PARTING = ("SHUTTING_DOWN", "NOT_OWNER")
+"""The broker stops; or it hands over to another node of its group."""
+
 
 class Outage:
     """What one session has told so far: each loss once, and each return."""
@@ -25,7 +28,7 @@ class Outage:
         """A stream that stood is lost."""
         self._since_s = self._connection.options.clock.now_s()
         _log.warning("consumer of %s lost its stream, reopening it: %s", self._queue, error)
-        kind: Literal["draining", "lost"] = "draining" if error.reason == "SHUTTING_DOWN" else "lost"
+        kind: Literal["draining", "lost"] = "draining" if error.reason in _PARTING else "lost"
         self._connection.tell(
             ConnectionEvent(kind=kind, queue=self._queue, channel=self._channel, error=error)
         )

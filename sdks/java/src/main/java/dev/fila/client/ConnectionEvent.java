@@ -26,7 +26,7 @@ public record ConnectionEvent(
     public enum Kind {
         /** The stream broke, and is being reopened. */
         LOST,
-        /** The same, because the broker said that it is stopping. */
+        /** The same, because the broker said that it is stopping, or that another node serves. */
         DRAINING,
         /** The stream is open again. */
         BACK

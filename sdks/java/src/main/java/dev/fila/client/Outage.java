@@ -2,6 +2,7 @@ package dev.fila.client;
 
 import dev.fila.client.ConnectionEvent.Kind;
 import dev.fila.client.errors.FilaException;
+import dev.fila.client.errors.NotOwnerException;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.Optional;
@@ -41,7 +42,8 @@ final class Outage {
                 "consumer of {0} lost its stream, reopening it: {1}",
                 queue,
                 why.getMessage());
-        boolean isDraining = why.reason().equals("SHUTTING_DOWN");
+        boolean isDraining =
+                why.reason().equals("SHUTTING_DOWN") || why instanceof NotOwnerException;
         tell(isDraining ? Kind.DRAINING : Kind.LOST, Optional.of(why), Duration.ZERO, 0);
     }
 
