@@ -42,6 +42,7 @@ WITHOUT_METHOD = {
     "FilaSink/Drop": "as OpenSink",
     "FilaAdmin/GetClusterStatus": "operators of a group have `fila cluster status`",
     "FilaAdmin/MoveOwner": "as GetClusterStatus, `fila cluster move`",
+    "FilaAdmin/RemoveNode": "as GetClusterStatus, `fila cluster remove`",
     "FilaSink/ListSinks": "operators of sinks have `fila sink list`",
 }
 """Calls that no SDK has a method for, on purpose."""

@@ -83,3 +83,12 @@ def test_a_move_is_over_when_the_other_node_serves(fila, broker: FakeBroker):
     refused = fila("cluster", "move", "fila-2")
     assert refused.code == 1
     assert refused.err == "fila: fila-2 was told to take over, and fila-3 did: look at the log of fila-2\n"
+
+
+def test_a_node_that_is_removed_is_named_by_its_name_or_else_by_its_address(fila, broker: FakeBroker):
+    broker.answers["RemoveNode"] = cluster_pb2.RemoveNodeResponse(node="fila-3", peer_addr="fila-3:5556")
+    assert fila("cluster", "remove", "fila-3").out == "fila-3 does not count any more, until it answers\n"
+    broker.answers["RemoveNode"] = cluster_pb2.RemoveNodeResponse(peer_addr="fila-3:5556")
+    assert fila("cluster", "remove", "fila-3:5556").out == (
+        "fila-3:5556 does not count any more, until it answers\n"
+    )

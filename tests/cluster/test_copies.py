@@ -69,6 +69,9 @@ class Side:
         self.directories = Directories(self.data_dir)
         self.settings: Callable[[Cluster, str], Cluster] = lambda cluster, _: cluster
         self.ticks = 0
+        self.removes: list[Other] = []
+        """Nodes that an operator removes once this one has said for what it waits."""
+        self.heard: list[str] = []
 
     def cluster(self, node: str, address: str = "") -> Cluster:
         path = self.folder / "secret"
@@ -121,9 +124,13 @@ class Side:
             with pytest.raises(errors.DataDirInUse), Directories(self.data_dir).locked():
                 pass
             if seeks.why not in (lack.value, ""):
-                raise Halted(seeks.why)
+                if not self.removes:
+                    raise Halted(seeks.why)
+                self.heard.append(seeks.why)
+                self.others.remove(self.removes.pop())
+                seeks.why = ""
 
-        return seeks.run(Want(lack, needed=needed), self.others, tick)
+        return seeks.run(Want(lack, needed=needed), lambda: self.others, tick)
 
     @property
     def in_place(self) -> dict[str, bytes]:
@@ -322,6 +329,17 @@ def test_a_disk_that_refuses_a_file_says_so(side, group, monkeypatch):
     monkeypatch.setattr(fetching, "write_pieces", full)
     with pytest.raises(Halted, match=r"this node cannot write it: .*: No space left on device\. Make room"):
         side.takes()
+
+
+def test_a_node_that_is_removed_is_not_waited_for_any_more(side, group):
+    written(group)
+    side.log_start = 5
+    silent = Report(3, "fila-3", 7, may_bid=True, wall_ms=0)
+    side.removes = [Other(Address("127.0.0.1:1"), silent, answers=False)]
+    side.others = [*side.removes]
+    with pytest.raises(Halted, match="and the group has no other node"):
+        side.takes()
+    assert [why.rpartition("; ")[2] for why in side.heard] == ["it waits for a copy of fila-3"]
 
 
 def test_while_the_log_does_not_answer_it_waits(side, group):

@@ -354,12 +354,14 @@ def test_a_copy_that_leaves_reads_the_log_to_its_end_and_is_a_broker_with_all_of
 
 
 def test_a_copy_leaves_as_it_is_where_that_is_asked_for(behind, group):
-    (behind.directory / "log-marks").touch()
+    own = [behind.directory / name for name in ("log-marks", "removed-nodes")]
+    for file in own:
+        file.touch()
     (behind.directory / "seeding").mkdir()
     position = leave_group(behind.directory, behind.settings, None)
     assert position is not None
     assert position < len(group.log) - 1
-    assert not (behind.directory / "log-marks").exists()
+    assert not any(file.exists() for file in own)
     assert not (behind.directory / "seeding").exists()
     engine = alone(behind)
     assert engine.payloads("q") == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fila_server import errors
-from fila_server.operations.group_commands import named, successor
+from fila_server.operations.group_commands import named, removable, successor
 from fila_server.telemetry.group import GONE, HALTED, OWNER, STANDBY, GroupStatus, NodeStatus
 
 OWN = NodeStatus("10.0.0.1:5556", "fila-1", 1, OWNER, position=9)
@@ -50,3 +50,29 @@ def test_a_node_that_would_not_take_over_is_told_with_what_it_lacks(others, name
 def test_a_node_that_nobody_knows_is_told_with_those_that_there_are():
     with pytest.raises(errors.NotFound, match=r'"fila-7"; there are fila-1, fila-2$'):
         named(group(READY, UNKNOWN), "fila-7")
+
+
+def test_a_node_that_is_gone_is_removed_by_its_name_or_by_its_address():
+    assert removable(group(SILENT, UNKNOWN), "fila-2") is SILENT
+    assert removable(group(SILENT, UNKNOWN), "10.0.0.2:5556") is SILENT
+    assert removable(group(SILENT, UNKNOWN), "10.0.0.3:5556") is UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("fila-1", "^fila-1 serves the group. Only a node that is gone for good can be removed$"),
+        ("10.0.0.1:5556", "^10.0.0.1:5556 serves the group"),
+        ("fila-2", "^fila-2 answers: it is standby. Stop it for good first"),
+        ("fila-3", "^fila-3 answers: it is halted. Stop it for good first"),
+    ],
+)
+def test_a_node_that_serves_or_answers_is_not_removed(name, said):
+    with pytest.raises(errors.Conflict, match=said):
+        removable(group(BEHIND, HALTS), name)
+
+
+@pytest.mark.parametrize("name", ["", "fila-7", "10.0.0.7:5556"])
+def test_who_is_not_known_is_not_removed(name):
+    with pytest.raises(errors.NotFound, match=f'named "{name}"; there are fila-1, fila-2$'):
+        removable(group(READY, UNKNOWN), name)

@@ -15,6 +15,7 @@ from fila_server.cluster.reports import (
     Report,
     differing,
     nodes_of,
+    redis_group,
     shared_settings,
 )
 from fila_server.config.kinds import Address
@@ -176,3 +177,16 @@ def test_each_change_of_another_node_is_told_once():
     assert told(NEAR) == ["cluster.standby fila-2 "]
     assert told(halted) == ["cluster.halted fila-2 the log was cut"]
     assert told(halted) == []
+
+
+def test_redis_clients_are_told_of_each_node_that_has_answered_and_of_the_one_that_serves():
+    owner = msgspec.structs.replace(NEAR, redis_addr="fila-2.example:9797")
+    own = msgspec.structs.replace(OWN, redis_addr="")
+    told = redis_group("orders", own, [asked(owner), asked(None)], owner, serves=False)
+    assert [(each.node, each.host, each.port, each.is_gone) for each in told.others] == [
+        ("fila-2", "fila-2.example", 9797, False)
+    ]
+    assert (told.own.node, told.own.port, told.owner) == ("fila-1", 0, told.others[0])
+    assert redis_group("orders", own, [asked(owner)], owner, serves=True).is_owner
+    gone = redis_group("orders", own, [asked(owner, is_gone=True)], None, serves=False)
+    assert (gone.others[0].is_gone, gone.owner) == (True, None)

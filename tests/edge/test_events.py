@@ -215,7 +215,7 @@ def emitted_in(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            found = node.args[:1] if name.endswith("emit") else []
+            found = node.args[:1] if name.endswith(("emit", "_tell")) else []
         elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "").startswith("_"):
             of_table = node.value.values if isinstance(node.value, ast.Dict) else []
             found = node.value.elts if isinstance(node.value, ast.Tuple) else of_table

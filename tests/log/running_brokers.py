@@ -33,6 +33,7 @@ TOPICS = (
     "sentinel",
     "asked",
     "moved-by-hand",
+    "removed",
     "first-log",
     "log-made-anew",
     "looks",

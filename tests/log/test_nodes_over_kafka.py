@@ -49,6 +49,7 @@ TOPIC = {
     "test_over_a_takeover_a_producer_and_a_consumer_go_on_and_nothing_is_lost": "followed",
     "test_over_a_takeover_redis_py_goes_on_by_its_sentinel": "sentinel",
     "test_an_owner_tells_operators_and_each_node_its_metrics_how_the_group_is": "asked",
+    "test_a_node_that_an_operator_removed_counts_no_more_until_it_answers_again": "removed",
     "test_over_a_planned_move_each_call_is_answered_and_each_message_is_there_once": "moved-by-hand",
     "test_a_group_whose_log_was_made_anew_goes_on_with_the_copy_that_an_operator_chooses": "first-log",
 }
@@ -306,6 +307,34 @@ def test_an_owner_tells_operators_and_each_node_its_metrics_how_the_group_is(sta
         for each in answer.events
     ]
     assert happened == ["cluster.owner", "cluster.standby", "cluster.gone"]
+
+
+def test_a_node_that_an_operator_removed_counts_no_more_until_it_answers_again(start_node):
+    owner = start_node(0)
+    page = owner.addresses["metrics"]
+    wait_until_started(owner)
+    standby = start_node(1)
+    wait_for(owner, "cluster.standby")
+    shell = CommandLine(owner.addresses["grpc"])
+    assert "node-1 answers: it is standby" in shell.run("cluster", "remove", "node-1").err
+    assert "node-0 serves the group" in shell.run("cluster", "remove", "node-0").err
+
+    standby.process.send_signal(signal.SIGSTOP)
+    wait_for(owner, "cluster.gone")
+    assert (
+        shell.run("cluster", "remove", "node-1").out == "node-1 does not count any more, until it answers\n"
+    )
+    assert [each.node for each in nodes_told(owner)] == ["node-0"]
+    assert metric(page, "fila_cluster_nodes") == 1
+    assert '"RemoveNode"' in shell.run("auth", "audit", "-o", "json").out
+    assert owner.event("cluster.removed")["node"] == "node-1"
+
+    standby.process.send_signal(signal.SIGCONT)
+    end = time.monotonic() + START_S_MAX
+    while len(nodes_told(owner)) == 1:
+        assert time.monotonic() < end, owner.log_file.read_text()
+        time.sleep(0.02)
+    assert "node-1 answers: it is " in shell.run("cluster", "remove", "node-1").err
 
 
 async def test_over_a_planned_move_each_call_is_answered_and_each_message_is_there_once(start_node):

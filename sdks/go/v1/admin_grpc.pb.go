@@ -76,6 +76,7 @@ const (
 	FilaAdmin_ListSchedules_FullMethodName     = "/fila.v1.FilaAdmin/ListSchedules"
 	FilaAdmin_GetClusterStatus_FullMethodName  = "/fila.v1.FilaAdmin/GetClusterStatus"
 	FilaAdmin_MoveOwner_FullMethodName         = "/fila.v1.FilaAdmin/MoveOwner"
+	FilaAdmin_RemoveNode_FullMethodName        = "/fila.v1.FilaAdmin/RemoveNode"
 )
 
 // FilaAdminClient is the client API for FilaAdmin service.
@@ -192,6 +193,8 @@ type FilaAdminClient interface {
 	GetClusterStatus(ctx context.Context, in *GetClusterStatusRequest, opts ...grpc.CallOption) (*GetClusterStatusResponse, error)
 	// Let another node of the group serve. Refused where that one could not take over at once.
 	MoveOwner(ctx context.Context, in *MoveOwnerRequest, opts ...grpc.CallOption) (*MoveOwnerResponse, error)
+	// Count a node of the group no more that is gone for good. Refused while it answers.
+	RemoveNode(ctx context.Context, in *RemoveNodeRequest, opts ...grpc.CallOption) (*RemoveNodeResponse, error)
 }
 
 type filaAdminClient struct {
@@ -768,6 +771,16 @@ func (c *filaAdminClient) MoveOwner(ctx context.Context, in *MoveOwnerRequest, o
 	return out, nil
 }
 
+func (c *filaAdminClient) RemoveNode(ctx context.Context, in *RemoveNodeRequest, opts ...grpc.CallOption) (*RemoveNodeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveNodeResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_RemoveNode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FilaAdminServer is the server API for FilaAdmin service.
 // All implementations must embed UnimplementedFilaAdminServer
 // for forward compatibility.
@@ -882,6 +895,8 @@ type FilaAdminServer interface {
 	GetClusterStatus(context.Context, *GetClusterStatusRequest) (*GetClusterStatusResponse, error)
 	// Let another node of the group serve. Refused where that one could not take over at once.
 	MoveOwner(context.Context, *MoveOwnerRequest) (*MoveOwnerResponse, error)
+	// Count a node of the group no more that is gone for good. Refused while it answers.
+	RemoveNode(context.Context, *RemoveNodeRequest) (*RemoveNodeResponse, error)
 	mustEmbedUnimplementedFilaAdminServer()
 }
 
@@ -1050,6 +1065,9 @@ func (UnimplementedFilaAdminServer) GetClusterStatus(context.Context, *GetCluste
 }
 func (UnimplementedFilaAdminServer) MoveOwner(context.Context, *MoveOwnerRequest) (*MoveOwnerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method MoveOwner not implemented")
+}
+func (UnimplementedFilaAdminServer) RemoveNode(context.Context, *RemoveNodeRequest) (*RemoveNodeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveNode not implemented")
 }
 func (UnimplementedFilaAdminServer) mustEmbedUnimplementedFilaAdminServer() {}
 func (UnimplementedFilaAdminServer) testEmbeddedByValue()                   {}
@@ -1998,6 +2016,24 @@ func _FilaAdmin_MoveOwner_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaAdmin_RemoveNode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveNodeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).RemoveNode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_RemoveNode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).RemoveNode(ctx, req.(*RemoveNodeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FilaAdmin_ServiceDesc is the grpc.ServiceDesc for FilaAdmin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -2200,6 +2236,10 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "MoveOwner",
 			Handler:    _FilaAdmin_MoveOwner_Handler,
+		},
+		{
+			MethodName: "RemoveNode",
+			Handler:    _FilaAdmin_RemoveNode_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -277,7 +277,7 @@ func (x *MoveOwnerRequest) GetNode() string {
 	return ""
 }
 
-// The move has begun; calls are refused for a moment as when a broker stops.
+// The move has begun; calls are sent to the other node, and wait there until it serves.
 type MoveOwnerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The node that takes over.
@@ -332,6 +332,107 @@ func (x *MoveOwnerResponse) GetTerm() int64 {
 	return 0
 }
 
+// A node is gone for good.
+type RemoveNodeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name; or its peer address, which stands in its place where it has never answered.
+	Node          string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveNodeRequest) Reset() {
+	*x = RemoveNodeRequest{}
+	mi := &file_fila_v1_cluster_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveNodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveNodeRequest) ProtoMessage() {}
+
+func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_cluster_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
+func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
+	return file_fila_v1_cluster_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *RemoveNodeRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+// Nobody counts the node until it answers again.
+type RemoveNodeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name; empty where it is not known.
+	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	// Where the other nodes asked it.
+	PeerAddr      string `protobuf:"bytes,2,opt,name=peer_addr,json=peerAddr,proto3" json:"peer_addr,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveNodeResponse) Reset() {
+	*x = RemoveNodeResponse{}
+	mi := &file_fila_v1_cluster_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveNodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveNodeResponse) ProtoMessage() {}
+
+func (x *RemoveNodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_cluster_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveNodeResponse.ProtoReflect.Descriptor instead.
+func (*RemoveNodeResponse) Descriptor() ([]byte, []int) {
+	return file_fila_v1_cluster_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *RemoveNodeResponse) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *RemoveNodeResponse) GetPeerAddr() string {
+	if x != nil {
+		return x.PeerAddr
+	}
+	return ""
+}
+
 // One node, by what it said last.
 type ClusterNode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -373,7 +474,7 @@ type ClusterNode struct {
 
 func (x *ClusterNode) Reset() {
 	*x = ClusterNode{}
-	mi := &file_fila_v1_cluster_proto_msgTypes[4]
+	mi := &file_fila_v1_cluster_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -385,7 +486,7 @@ func (x *ClusterNode) String() string {
 func (*ClusterNode) ProtoMessage() {}
 
 func (x *ClusterNode) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_cluster_proto_msgTypes[4]
+	mi := &file_fila_v1_cluster_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -398,7 +499,7 @@ func (x *ClusterNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterNode.ProtoReflect.Descriptor instead.
 func (*ClusterNode) Descriptor() ([]byte, []int) {
-	return file_fila_v1_cluster_proto_rawDescGZIP(), []int{4}
+	return file_fila_v1_cluster_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ClusterNode) GetNode() string {
@@ -533,7 +634,12 @@ const file_fila_v1_cluster_proto_rawDesc = "" +
 	"\x04node\x18\x01 \x01(\tR\x04node\";\n" +
 	"\x11MoveOwnerResponse\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
-	"\x04term\x18\x02 \x01(\x03R\x04term\"\x95\x04\n" +
+	"\x04term\x18\x02 \x01(\x03R\x04term\"'\n" +
+	"\x11RemoveNodeRequest\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\"E\n" +
+	"\x12RemoveNodeResponse\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1b\n" +
+	"\tpeer_addr\x18\x02 \x01(\tR\bpeerAddr\"\x95\x04\n" +
 	"\vClusterNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12%\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x11.fila.v1.NodeRoleR\x04role\x120\n" +
@@ -576,20 +682,22 @@ func file_fila_v1_cluster_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fila_v1_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_fila_v1_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_fila_v1_cluster_proto_goTypes = []any{
 	(NodeRole)(0),                    // 0: fila.v1.NodeRole
 	(*GetClusterStatusRequest)(nil),  // 1: fila.v1.GetClusterStatusRequest
 	(*GetClusterStatusResponse)(nil), // 2: fila.v1.GetClusterStatusResponse
 	(*MoveOwnerRequest)(nil),         // 3: fila.v1.MoveOwnerRequest
 	(*MoveOwnerResponse)(nil),        // 4: fila.v1.MoveOwnerResponse
-	(*ClusterNode)(nil),              // 5: fila.v1.ClusterNode
-	(*timestamppb.Timestamp)(nil),    // 6: google.protobuf.Timestamp
+	(*RemoveNodeRequest)(nil),        // 5: fila.v1.RemoveNodeRequest
+	(*RemoveNodeResponse)(nil),       // 6: fila.v1.RemoveNodeResponse
+	(*ClusterNode)(nil),              // 7: fila.v1.ClusterNode
+	(*timestamppb.Timestamp)(nil),    // 8: google.protobuf.Timestamp
 }
 var file_fila_v1_cluster_proto_depIdxs = []int32{
-	5, // 0: fila.v1.GetClusterStatusResponse.nodes:type_name -> fila.v1.ClusterNode
+	7, // 0: fila.v1.GetClusterStatusResponse.nodes:type_name -> fila.v1.ClusterNode
 	0, // 1: fila.v1.ClusterNode.role:type_name -> fila.v1.NodeRole
-	6, // 2: fila.v1.ClusterNode.since:type_name -> google.protobuf.Timestamp
+	8, // 2: fila.v1.ClusterNode.since:type_name -> google.protobuf.Timestamp
 	3, // [3:3] is the sub-list for method output_type
 	3, // [3:3] is the sub-list for method input_type
 	3, // [3:3] is the sub-list for extension type_name
@@ -608,7 +716,7 @@ func file_fila_v1_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_cluster_proto_rawDesc), len(file_fila_v1_cluster_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   5,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -46,7 +46,7 @@ KINDS = (
     "disk.low", "disk.critical", "disk.roomy",
     "store.recovered", "store.unsynced_end_dropped", "store.damage_found", "store.range_lost",
     "checkpoint.made", "checkpoint.removed", "checkpoint.refused",
-    "cluster.owner", "cluster.standby", "cluster.halted", "cluster.gone", "cluster.moves",
+    "cluster.owner", "cluster.standby", "cluster.halted", "cluster.gone", "cluster.moves", "cluster.removed",
     "server.started", "server.draining", "server.stopped",
     MISSED,
 )  # fmt: skip

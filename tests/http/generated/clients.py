@@ -83,9 +83,9 @@ class PythonClient(Called):
         assert _same(answer.parsed.to_dict(), told), (operation, answer.parsed, told)
         return told
 
-    def refused(self, operation: str, **given: Any) -> Any:
+    def refused(self, operation: str, body: Any = None, **given: Any) -> Any:
         answer = self._of(operation).sync_detailed(
-            client=self._client, **self._arguments(operation, None, None, given)
+            client=self._client, **self._arguments(operation, body, None, given)
         )
         assert isinstance(answer.parsed, self._errors)
         return answer.parsed.to_dict()
@@ -167,8 +167,8 @@ class Piped(Called):
         assert told["status"] == 200, (operation, told)
         return str(told["data"])
 
-    def refused(self, operation: str, **given: Any) -> Any:
-        told = self._ask(operation, given)
+    def refused(self, operation: str, body: Any = None, **given: Any) -> Any:
+        told = self._ask(operation, given, body=body)
         assert told["status"] >= 400, (operation, told)
         return told["problem"]
 

@@ -21,7 +21,7 @@ class Client(Protocol):
     def first(self, operation: str, **parameters: Any) -> str:
         """What the first event of a stream has as data, of which the rest is not read."""
 
-    def refused(self, operation: str, **parameters: Any) -> Any:
+    def refused(self, operation: str, body: Any = None, **parameters: Any) -> Any:
         """The problem that is answered instead."""
 
 
@@ -144,6 +144,8 @@ def _looking(client: Client, queue: str) -> None:
     assert "keys" in client.call("ListLate", queue=queue, maxKeys=5)
     assert client.call("GetStatus", maxTroubles=3)["diskLevel"] == "DISK_LEVEL_OK"
     assert not client.call("GetClusterStatus").get("nodes"), "the broker is alone"
+    for command in ("MoveOwner", "RemoveNode"):
+        assert "the broker is alone" in client.refused(command, {"node": "fila-2"})["detail"]
     policy = {"fairnessKey": "acme", "weight": 5, "ratePerSecond": 2.5, "comment": "too much"}
     assert "head" in client.call("PreviewKeyPolicy", {"policy": policy}, queue=queue)
     assert client.call("SetKeyPolicy", policy, queue=queue)["ratePerSecond"] == 2.5

@@ -31,6 +31,7 @@ _MEANINGS = {"owner": Meaning.GOOD, "halted": Meaning.TROUBLE, "gone": Meaning.T
     examples="""
     fila cluster status
     fila cluster move
+    fila cluster remove fila-3
     """,
 )
 def cluster() -> None:
@@ -100,6 +101,28 @@ def move(session: Session, node: str) -> None:
             f"{moved.node} was told to take over, and {owner} did: look at the log of {moved.node}"
         )
     session.show(told, f"{owner} serves, since term {told.term}")
+
+
+@cluster.command(
+    cls=Command,
+    examples="""
+    fila cluster remove fila-3
+    fila cluster remove fila-3:5556
+    """,
+)
+@click.argument("node")
+@click.pass_obj
+def remove(session: Session, node: str) -> None:
+    """Count a node no more that is gone for good: NODE, or its peer address where its name is not known.
+
+    Alerts, `fila cluster status` and nodes that look for a copy forget it, until it answers again. Refused for the
+    node that serves, and for one that answers.
+    """
+    from fila.v1 import cluster_pb2
+
+    request = cluster_pb2.RemoveNodeRequest(node=node)
+    removed = session.admin.RemoveNode(request, timeout=session.timeout_s)
+    session.show(removed, f"{removed.node or removed.peer_addr} does not count any more, until it answers")
 
 
 def _asked(session: Session) -> tuple[GetClusterStatusResponse, int]:

@@ -558,6 +558,14 @@ ROUTES = (
         response=cluster_pb2.MoveOwnerResponse,
     ),
     Route(
+        name='RemoveNode',
+        verb='POST',
+        path='/v1/cluster/remove',
+        call='/fila.v1.FilaAdmin/RemoveNode',
+        request=cluster_pb2.RemoveNodeRequest,
+        response=cluster_pb2.RemoveNodeResponse,
+    ),
+    Route(
         name='ListLate',
         verb='GET',
         path='/v1/late',

@@ -140,6 +140,7 @@ RPCS: dict[str, Need] = {
     "FilaAdmin/GetSeries": Need(ANY, "queue", for_tenant=True),
     "FilaAdmin/GetClusterStatus": _ADMIN,
     "FilaAdmin/MoveOwner": _ADMIN,
+    "FilaAdmin/RemoveNode": _ADMIN,
     "FilaSink/OpenSink": _SINK,
     "FilaSink/Stage": Need(PRODUCE, "queue"),
     "FilaSink/Publish": _SINK,

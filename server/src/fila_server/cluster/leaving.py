@@ -18,6 +18,7 @@ from fila_server.cluster.directories import DAMAGE_NOTE, FORMAT, SEEDING
 from fila_server.cluster.founding import opened
 from fila_server.cluster.giving import GIVING
 from fila_server.cluster.log_keeper import MARKS
+from fila_server.cluster.removed import REMOVED
 from fila_server.core.runtime.store_copy import FORMAT as COPY
 from fila_server.core.runtime.store_copy import HALTS
 
@@ -163,5 +164,6 @@ def _clear_up(data_dir: Path) -> None:
     """What only a node of a group has. A copy that was set aside stays."""
     for name in (SEEDING, GIVING):
         shutil.rmtree(data_dir / name, ignore_errors=True)
-    (data_dir / MARKS).unlink(missing_ok=True)
+    for name in (MARKS, REMOVED):
+        (data_dir / name).unlink(missing_ok=True)
     sync_directory(data_dir)

@@ -102,10 +102,13 @@ class Successor:
 
 
 class Mover:
-    """What a node that serves does to hand over."""
+    """What a node that serves does at an operator's word."""
 
-    def __init__(self, cluster: Cluster, trust: Trust, owner: int) -> None:
-        self._cluster, self._trust, self._owner = cluster, trust, owner
+    def __init__(
+        self, cluster: Cluster, trust: Trust, owner: int, remove: Callable[[str, str], None]
+    ) -> None:
+        """`remove` takes the name and the peer address of a node that is gone for good."""
+        self._cluster, self._trust, self._owner, self._remove = cluster, trust, owner, remove
         self._stop_serving: Callable[[], object] = lambda: None
         self.why = ""
         """For what the node bade."""
@@ -119,6 +122,10 @@ class Mover:
     def at_handover(self, stop_serving: Callable[[], object]) -> None:
         """What makes the node stop to serve."""
         self._stop_serving = stop_serving
+
+    def remove(self, node: NodeStatus) -> None:
+        """Nobody counts it until it answers again."""
+        self._remove(node.node, node.peer_addr)
 
     def hand_over(self, handover: Handover) -> None:
         """Stop to serve, and let that standby take over."""

@@ -30,7 +30,8 @@ from fila_server.cluster.identity import group_id, node_number
 from fila_server.cluster.log_keeper import LogKeeper
 from fila_server.cluster.moving import MOVE, Mover, Taker
 from fila_server.cluster.peers import Peer, PeerPort, Trust
-from fila_server.cluster.reports import Asked, Report, nodes_of, shared_settings
+from fila_server.cluster.removed import RemovedNodes
+from fila_server.cluster.reports import Asked, Report, nodes_of, redis_group, shared_settings
 from fila_server.cluster.reseeding import RESEED, Reseeder
 from fila_server.cluster.room import Room
 from fila_server.cluster.seeding import Seeding, Want
@@ -57,7 +58,7 @@ from fila_server.core.runtime.store_copy import (
     RESIGNS,
     StoreCopy,
 )
-from fila_server.edge.redis.sentinel import Group, Member
+from fila_server.edge.redis.sentinel import Group
 from fila_server.events import emit
 from fila_server.opening import open_owner
 from fila_server.operations.cluster import ClusterCalls
@@ -118,6 +119,7 @@ class Node:
         self._leaves = threading.Event()
         Path(settings.server.data_dir).mkdir(parents=True, exist_ok=True, mode=0o700)
         self._directories = Directories(Path(settings.server.data_dir))
+        self._removed = RemovedNodes(self._directories.data_dir)
         spare_bytes = settings.storage.min_free_bytes
         self._seeding = Seeding(
             cluster, trust, group_id(cluster.name), self._directories, spare_bytes, self.log, self._opened
@@ -131,7 +133,7 @@ class Node:
         self._port = PeerPort(
             cluster, trust, self.report, {COPY: giver.give, MOVE: taker.take, RESEED: self._reseeder.take}
         )
-        self.mover = Mover(cluster, trust, self.number)
+        self.mover = Mover(cluster, trust, self.number, self._removed.remove)
         self._peers = [Peer(address, cluster, trust, self._events.put) for address in cluster.other_nodes]
         self._clients = StandbyPorts(settings, self.group, ClusterCalls(self.status).status)
         self._control = ControlThread(self._directories.data_dir, self._checkpoint, spare_bytes)
@@ -200,22 +202,27 @@ class Node:
             formats=copy.formats if copy else (0, 0),
             incarnation=copy.incarnation if copy else 0,
             record_ms=copy.wall_ms if copy else 0,
+            removed=self._removed.words,
             settings=self._shared_settings,
         )
 
+    @property
+    def _counted(self) -> list[Peer]:
+        """The other nodes, without those that were removed."""
+        return [peer for peer in self._peers if self._removed.counts(peer)]
+
+    @property
+    def _asked(self) -> list[Asked]:
+        silent = [peer for peer in self._peers if not peer.answers]
+        gone = {peer for peer in silent if peer.node is None or self._watch.is_gone(peer.node)}
+        return [
+            Asked(str(peer.address), peer.report, peer.clock_ms, peer.heard_ms, peer in gone)
+            for peer in self._counted
+        ]
+
     def status(self) -> GroupStatus:
         """How the group is, as far as this node knows. Any thread may ask."""
-        asked = [
-            Asked(
-                peer.address,
-                peer.report,
-                peer.clock_ms,
-                peer.heard_ms,
-                peer.node is None or self._watch.is_gone(peer.node),
-            )
-            for peer in self._peers
-        ]
-        nodes = nodes_of(str(self._cluster.peer_addr), self.report(), asked)
+        nodes = nodes_of(str(self._cluster.peer_addr), self.report(), self._asked)
         copy = self._copy
         if copy is None:
             return GroupStatus(str(self._cluster.name), nodes)
@@ -307,7 +314,7 @@ class Node:
             self._end_upkeep()
             self._copy.close()
             self._copy = None
-        self._copy = self._seeding.run(want, self._peers, tick)
+        self._copy = self._seeding.run(want, lambda: self._counted, tick)
         self._goes_on(self._copy)
         self._want, self._answers, self._answered_ms = None, 0, _now_ms()
         self._watch.take(_now_ms(), Hindered(""))
@@ -376,6 +383,7 @@ class Node:
     def _hear(self) -> None:
         while not self._events.empty():
             self._watch.take(_now_ms(), self._events.get())
+        self._removed.look(self._peers, self._owner(), owns=self._serves)
 
     def _name_owner(self) -> None:
         owner = self._owner()
@@ -394,17 +402,8 @@ class Node:
 
     def group(self) -> Group:
         """What Redis clients are told of the group. Any thread may ask."""
-        copy = self._copy
-        own = _member(str(self._cluster.node), str(self._redis_addr), copy.position if copy else -1)
-        owner = self._owner()
-        serving = own if self._serves else None
-        others = []
-        for peer in self._peers:
-            if report := peer.report:
-                is_gone = self._watch.is_gone(report.node)
-                others.append(_member(report.name, report.redis_addr, report.position, is_gone=is_gone))
-                serving = others[-1] if report is owner and not self._serves else serving
-        return Group(str(self._cluster.name), own, tuple(others), serving)
+        name, owner = str(self._cluster.name), self._owner()
+        return redis_group(name, self.report(), self._asked, owner, serves=self._serves)
 
     def _decide(self) -> None:
         decision = self._watch.decide(_now_ms())
@@ -465,11 +464,6 @@ class Node:
         self._port.close()
         for peer in self._peers:
             peer.close()
-
-
-def _member(node: str, redis: str, position: int, *, is_gone: bool = False) -> Member:
-    place = Address(redis or ":0")
-    return Member(node, place.host, place.port, position, is_gone)
 
 
 def _now_ms() -> int:

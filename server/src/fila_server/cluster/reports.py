@@ -14,6 +14,7 @@ import msgspec
 from fila_server.config.kinds import Address, AddressOrOff, HostNames
 from fila_server.config.load import settings_by_section
 from fila_server.config.schema import Config
+from fila_server.edge.redis.sentinel import Group, Member
 from fila_server.telemetry.group import GONE, NodeStatus
 
 SETTINGS_MAX = 20
@@ -54,6 +55,8 @@ class Report(msgspec.Struct):
     """Of the last term that it has read."""
     record_ms: int = 0
     """The time in the last record that counts."""
+    removed: tuple[str, ...] = ()
+    """Nodes that an operator removed, by what it knows (removed.py)."""
     settings: dict[str, str] = {}
     """Those that are no defaults: the name, and a word of four bytes that is another one for another value."""
 
@@ -143,3 +146,22 @@ def _node(
         report.client_addr,
         report.redis_addr,
     )
+
+
+def redis_group(
+    name: str, own: Report, asked: Sequence[Asked], owner: Report | None, *, serves: bool
+) -> Group:
+    """What Redis clients are told; `owner` is another node that serves, if one is known."""
+    this = _member(own)
+    others, serving = [], this if serves else None
+    for each in asked:
+        if each.report is not None:
+            others.append(_member(each.report, is_gone=each.is_gone))
+            if owner and each.report.node == owner.node and not serves:
+                serving = others[-1]
+    return Group(name, this, tuple(others), serving)
+
+
+def _member(report: Report, *, is_gone: bool = False) -> Member:
+    place = Address(report.redis_addr or ":0")
+    return Member(report.name, place.host, place.port, report.position, is_gone)

@@ -84,9 +84,10 @@ class Seeding:
         self.why = ""
         """What it waits for."""
 
-    def run(self, want: Want, peers: Sequence[Asked], tick: Callable[[], None]) -> StoreCopy:
-        """The copy that the node goes on with, which may be an empty one at the beginning of the log. `tick` is called
-        again and again meanwhile. Raises StartError where the directory is another process's, or cannot be used."""
+    def run(self, want: Want, peers: Callable[[], Sequence[Asked]], tick: Callable[[], None]) -> StoreCopy:
+        """The copy that the node goes on with, which may be an empty one at the beginning of the log. `peers` are those
+        that the group has just now, and `tick` is called again and again meanwhile. Raises StartError where the
+        directory is another process's, or cannot be used."""
         log.info("cluster.copy_wanted", node=self._cluster.node, detail=want.why or want.lack.value)
         with self._directories.locked():
             self._directories.clear_up()
@@ -94,7 +95,7 @@ class Seeding:
         self.why = ""
         return self._open_copy(self._directories.data_dir)
 
-    def _search(self, want: Want, peers: Sequence[Asked], tick: Callable[[], None]) -> None:
+    def _search(self, want: Want, peers: Callable[[], Sequence[Asked]], tick: Callable[[], None]) -> None:
         search, looked_s = Search(_now_ms(), want.lack, want.needed), float("-inf")
         self.why = want.why or want.lack.value
         while True:
@@ -103,7 +104,7 @@ class Seeding:
                 start = self._log_start()
                 if start is not None:
                     search.log_begins(start)
-            step = search.decide(_now_ms(), [_seen(peer) for peer in peers])
+            step = search.decide(_now_ms(), [_seen(peer) for peer in peers()])
             if step.act is Act.READ:
                 log.info("cluster.log_is_read", node=self._cluster.node, detail="no other node gives a copy")
                 return

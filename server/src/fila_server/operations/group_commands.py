@@ -1,4 +1,5 @@
-"""What operators of a group ask its owner to do: MoveOwner. Each is in the audit, and so is each takeover."""
+"""What operators of a group ask its owner to do: MoveOwner, RemoveNode. Each is in the audit, and so is each
+takeover."""
 
 from __future__ import annotations
 
@@ -21,10 +22,23 @@ _SERVES = "it serves already"
 def named(group: GroupStatus, name: str) -> NodeStatus:
     """The node of that name. Raises errors.NotFound."""
     for node in group.nodes:
-        if node.node == name:
+        if name and node.node == name:
             return node
     known = ", ".join(node.node for node in group.nodes if node.node)
     raise errors.NotFound(f'no node of the group {group.group} is named "{name}"; there are {known}')
+
+
+def removable(group: GroupStatus, name: str) -> NodeStatus:
+    """The node of that name, or of that peer address, which has to be gone. Raises errors.FilaServerError."""
+    by_address = {node.peer_addr: node for node in group.nodes}
+    node = by_address.get(name) or named(group, name)
+    if node is group.own:
+        raise errors.Conflict(f"{name} serves the group. Only a node that is gone for good can be removed")
+    if node.role != GONE:
+        raise errors.Conflict(
+            f"{name} answers: it is {node.role}. Stop it for good first, and take it out of cluster.peers"
+        )
+    return node
 
 
 def successor(group: GroupStatus, name: str = "") -> NodeStatus:
@@ -82,6 +96,16 @@ class GroupCommands:
         emit("cluster.moves", to=chosen.node, peer=caller.peer, principal=caller.name)
         loop.call_later(ANSWERED_S, own.hand_over, handover)
         return pb.MoveOwnerResponse(node=chosen.node, term=group.term).SerializeToString()
+
+    async def remove(self, request: pb.RemoveNodeRequest, caller: Caller) -> bytes:
+        """Count a node no more that is gone for good."""
+        group, own = self._of_group()
+        node = removable(group, request.node)
+        act = pb.RemoveNodeRequest(node=node.node or node.peer_addr)
+        await carry_out(self._broker.call, "RemoveNode", commands.ACCESS_CHANGE, act, caller, b"")
+        own.remove(node)
+        emit("cluster.removed", node=node.node or node.peer_addr, peer=caller.peer, principal=caller.name)
+        return pb.RemoveNodeResponse(node=node.node, peer_addr=node.peer_addr).SerializeToString()
 
     async def record_takeover(self) -> None:
         """Who serves from here on, and why."""

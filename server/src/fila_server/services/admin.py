@@ -103,6 +103,7 @@ def handlers(
     answers |= _views(admission, Explaining(broker, check, Past(history)), WaitingLongest(broker), status)
     answers["GetClusterStatus"] = (cluster_pb2.GetClusterStatusRequest, _of_cluster(cluster))
     answers["MoveOwner"] = (cluster_pb2.MoveOwnerRequest, group.move)
+    answers["RemoveNode"] = (cluster_pb2.RemoveNodeRequest, group.remove)
     answers["GetSeries"] = (watch_pb2.GetSeriesRequest, SeriesCalls(broker, admission, check, recent).series)
     calls = {
         method: _plain(method, broker, admission, kind, request_type, row_check)

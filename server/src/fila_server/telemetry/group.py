@@ -134,3 +134,7 @@ class NodeCommands(Protocol):
     def hand_over(self, handover: Handover) -> None:
         """Stop to serve, and let that standby take over."""
         ...
+
+    def remove(self, node: NodeStatus) -> None:
+        """Count that node no more, until it answers again."""
+        ...

@@ -289,6 +289,11 @@ class FilaAdminStub(object):
                 request_serializer=fila_dot_v1_dot_cluster__pb2.MoveOwnerRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_cluster__pb2.MoveOwnerResponse.FromString,
                 )
+        self.RemoveNode = channel.unary_unary(
+                '/fila.v1.FilaAdmin/RemoveNode',
+                request_serializer=fila_dot_v1_dot_cluster__pb2.RemoveNodeRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_cluster__pb2.RemoveNodeResponse.FromString,
+                )
 
 
 class FilaAdminServicer(object):
@@ -668,6 +673,13 @@ class FilaAdminServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RemoveNode(self, request, context):
+        """Count a node of the group no more that is gone for good. Refused while it answers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FilaAdminServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -935,6 +947,11 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.MoveOwner,
                     request_deserializer=fila_dot_v1_dot_cluster__pb2.MoveOwnerRequest.FromString,
                     response_serializer=fila_dot_v1_dot_cluster__pb2.MoveOwnerResponse.SerializeToString,
+            ),
+            'RemoveNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveNode,
+                    request_deserializer=fila_dot_v1_dot_cluster__pb2.RemoveNodeRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_cluster__pb2.RemoveNodeResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1846,5 +1863,22 @@ class FilaAdmin(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/MoveOwner',
             fila_dot_v1_dot_cluster__pb2.MoveOwnerRequest.SerializeToString,
             fila_dot_v1_dot_cluster__pb2.MoveOwnerResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def RemoveNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/RemoveNode',
+            fila_dot_v1_dot_cluster__pb2.RemoveNodeRequest.SerializeToString,
+            fila_dot_v1_dot_cluster__pb2.RemoveNodeResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

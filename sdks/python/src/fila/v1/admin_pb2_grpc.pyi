@@ -154,6 +154,8 @@ class FilaAdminStub:
     """Say how each node of the group is: its role, how far it is behind, what it lacks, and in what it differs."""
     MoveOwner: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.MoveOwnerRequest, _cluster_pb2.MoveOwnerResponse]
     """Let another node of the group serve. Refused where that one could not take over at once."""
+    RemoveNode: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.RemoveNodeRequest, _cluster_pb2.RemoveNodeResponse]
+    """Count a node of the group no more that is gone for good. Refused while it answers."""
 
 @_typing.type_check_only
 class FilaAdminAsyncStub(FilaAdminStub):
@@ -270,6 +272,8 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """Say how each node of the group is: its role, how far it is behind, what it lacks, and in what it differs."""
     MoveOwner: _aio.UnaryUnaryMultiCallable[_cluster_pb2.MoveOwnerRequest, _cluster_pb2.MoveOwnerResponse]  # type: ignore[assignment]
     """Let another node of the group serve. Refused where that one could not take over at once."""
+    RemoveNode: _aio.UnaryUnaryMultiCallable[_cluster_pb2.RemoveNodeRequest, _cluster_pb2.RemoveNodeResponse]  # type: ignore[assignment]
+    """Count a node of the group no more that is gone for good. Refused while it answers."""
 
 class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
     """Make, watch, change and clean up.
@@ -701,5 +705,13 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_cluster_pb2.MoveOwnerResponse, _abc.Awaitable[_cluster_pb2.MoveOwnerResponse]]:
         """Let another node of the group serve. Refused where that one could not take over at once."""
+
+    @_abc_1.abstractmethod
+    def RemoveNode(
+        self,
+        request: _cluster_pb2.RemoveNodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_cluster_pb2.RemoveNodeResponse, _abc.Awaitable[_cluster_pb2.RemoveNodeResponse]]:
+        """Count a node of the group no more that is gone for good. Refused while it answers."""
 
 def add_FilaAdminServicer_to_server(servicer: FilaAdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

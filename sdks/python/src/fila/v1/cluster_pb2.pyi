@@ -87,5 +87,19 @@ class MoveOwnerResponse(_message.Message):
     term: int
     def __init__(self, node: _Optional[str] = ..., term: _Optional[int] = ...) -> None: ...
 
+class RemoveNodeRequest(_message.Message):
+    __slots__ = ["node"]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    def __init__(self, node: _Optional[str] = ...) -> None: ...
+
+class RemoveNodeResponse(_message.Message):
+    __slots__ = ["node", "peer_addr"]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    PEER_ADDR_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    peer_addr: str
+    def __init__(self, node: _Optional[str] = ..., peer_addr: _Optional[str] = ...) -> None: ...
+
 class NodeRole(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

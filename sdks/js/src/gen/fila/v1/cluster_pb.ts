@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fila/v1/cluster.proto.
  */
 export const file_fila_v1_cluster: GenFile = /*@__PURE__*/
-  fileDesc("ChVmaWxhL3YxL2NsdXN0ZXIucHJvdG8SB2ZpbGEudjEiGQoXR2V0Q2x1c3RlclN0YXR1c1JlcXVlc3Qi1QEKGEdldENsdXN0ZXJTdGF0dXNSZXNwb25zZRINCgVncm91cBgBIAEoCRIjCgVub2RlcxgCIAMoCzIULmZpbGEudjEuQ2x1c3Rlck5vZGUSDAoEdGVybRgDIAEoAxITCgtzaG9ydF90ZXJtcxgEIAEoDRIbChN1bmNvbmZpcm1lZF9yZWNvcmRzGAUgASgEEhkKEXVuY29uZmlybWVkX2J5dGVzGAYgASgEEhEKCXRha2VvdmVycxgHIAEoBBIXCg9za2lwcGVkX3JlY29yZHMYCCABKAQiIAoQTW92ZU93bmVyUmVxdWVzdBIMCgRub2RlGAEgASgJIi8KEU1vdmVPd25lclJlc3BvbnNlEgwKBG5vZGUYASABKAkSDAoEdGVybRgCIAEoAyLuAgoLQ2x1c3Rlck5vZGUSDAoEbm9kZRgBIAEoCRIfCgRyb2xlGAIgASgOMhEuZmlsYS52MS5Ob2RlUm9sZRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcG9zaXRpb24YBCABKAMSFgoOYmVoaW5kX3JlY29yZHMYBSABKAQSDwoHaW5fc3luYxgGIAEoCBINCgVsYWNrcxgHIAEoCRIPCgd2ZXJzaW9uGAggASgJEhQKDHN0b3JlX2Zvcm1hdBgJIAEoDRISCgpsb2dfZm9ybWF0GAogASgNEhcKD2Nsb2NrX29mZnNldF9tcxgLIAEoAxIaChJkaWZmZXJpbmdfc2V0dGluZ3MYDCADKAkSEwoLY2xpZW50X2FkZHIYDSABKAkSEgoKcmVkaXNfYWRkchgOIAEoCRIRCglwZWVyX2FkZHIYDyABKAkSDwoHbm9kZV9pZBgQIAEoBCp7CghOb2RlUm9sZRIZChVOT0RFX1JPTEVfVU5TUEVDSUZJRUQQABITCg9OT0RFX1JPTEVfT1dORVIQARIVChFOT0RFX1JPTEVfU1RBTkRCWRACEhQKEE5PREVfUk9MRV9IQUxURUQQAxISCg5OT0RFX1JPTEVfR09ORRAEQh0KC2Rldi5maWxhLnYxQgxDbHVzdGVyUHJvdG9QAWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChVmaWxhL3YxL2NsdXN0ZXIucHJvdG8SB2ZpbGEudjEiGQoXR2V0Q2x1c3RlclN0YXR1c1JlcXVlc3Qi1QEKGEdldENsdXN0ZXJTdGF0dXNSZXNwb25zZRINCgVncm91cBgBIAEoCRIjCgVub2RlcxgCIAMoCzIULmZpbGEudjEuQ2x1c3Rlck5vZGUSDAoEdGVybRgDIAEoAxITCgtzaG9ydF90ZXJtcxgEIAEoDRIbChN1bmNvbmZpcm1lZF9yZWNvcmRzGAUgASgEEhkKEXVuY29uZmlybWVkX2J5dGVzGAYgASgEEhEKCXRha2VvdmVycxgHIAEoBBIXCg9za2lwcGVkX3JlY29yZHMYCCABKAQiIAoQTW92ZU93bmVyUmVxdWVzdBIMCgRub2RlGAEgASgJIi8KEU1vdmVPd25lclJlc3BvbnNlEgwKBG5vZGUYASABKAkSDAoEdGVybRgCIAEoAyIhChFSZW1vdmVOb2RlUmVxdWVzdBIMCgRub2RlGAEgASgJIjUKElJlbW92ZU5vZGVSZXNwb25zZRIMCgRub2RlGAEgASgJEhEKCXBlZXJfYWRkchgCIAEoCSLuAgoLQ2x1c3Rlck5vZGUSDAoEbm9kZRgBIAEoCRIfCgRyb2xlGAIgASgOMhEuZmlsYS52MS5Ob2RlUm9sZRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcG9zaXRpb24YBCABKAMSFgoOYmVoaW5kX3JlY29yZHMYBSABKAQSDwoHaW5fc3luYxgGIAEoCBINCgVsYWNrcxgHIAEoCRIPCgd2ZXJzaW9uGAggASgJEhQKDHN0b3JlX2Zvcm1hdBgJIAEoDRISCgpsb2dfZm9ybWF0GAogASgNEhcKD2Nsb2NrX29mZnNldF9tcxgLIAEoAxIaChJkaWZmZXJpbmdfc2V0dGluZ3MYDCADKAkSEwoLY2xpZW50X2FkZHIYDSABKAkSEgoKcmVkaXNfYWRkchgOIAEoCRIRCglwZWVyX2FkZHIYDyABKAkSDwoHbm9kZV9pZBgQIAEoBCp7CghOb2RlUm9sZRIZChVOT0RFX1JPTEVfVU5TUEVDSUZJRUQQABITCg9OT0RFX1JPTEVfT1dORVIQARIVChFOT0RFX1JPTEVfU1RBTkRCWRACEhQKEE5PREVfUk9MRV9IQUxURUQQAxISCg5OT0RFX1JPTEVfR09ORRAEQh0KC2Rldi5maWxhLnYxQgxDbHVzdGVyUHJvdG9QAWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * There is one group.
@@ -123,7 +123,7 @@ export const MoveOwnerRequestSchema: GenMessage<MoveOwnerRequest> = /*@__PURE__*
   messageDesc(file_fila_v1_cluster, 2);
 
 /**
- * The move has begun; calls are refused for a moment as when a broker stops.
+ * The move has begun; calls are sent to the other node, and wait there until it serves.
  *
  * @generated from message fila.v1.MoveOwnerResponse
  */
@@ -149,6 +149,55 @@ export type MoveOwnerResponse = Message<"fila.v1.MoveOwnerResponse"> & {
  */
 export const MoveOwnerResponseSchema: GenMessage<MoveOwnerResponse> = /*@__PURE__*/
   messageDesc(file_fila_v1_cluster, 3);
+
+/**
+ * A node is gone for good.
+ *
+ * @generated from message fila.v1.RemoveNodeRequest
+ */
+export type RemoveNodeRequest = Message<"fila.v1.RemoveNodeRequest"> & {
+  /**
+   * Its name; or its peer address, which stands in its place where it has never answered.
+   *
+   * @generated from field: string node = 1;
+   */
+  node: string;
+};
+
+/**
+ * Describes the message fila.v1.RemoveNodeRequest.
+ * Use `create(RemoveNodeRequestSchema)` to create a new message.
+ */
+export const RemoveNodeRequestSchema: GenMessage<RemoveNodeRequest> = /*@__PURE__*/
+  messageDesc(file_fila_v1_cluster, 4);
+
+/**
+ * Nobody counts the node until it answers again.
+ *
+ * @generated from message fila.v1.RemoveNodeResponse
+ */
+export type RemoveNodeResponse = Message<"fila.v1.RemoveNodeResponse"> & {
+  /**
+   * Its name; empty where it is not known.
+   *
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * Where the other nodes asked it.
+   *
+   * @generated from field: string peer_addr = 2;
+   */
+  peerAddr: string;
+};
+
+/**
+ * Describes the message fila.v1.RemoveNodeResponse.
+ * Use `create(RemoveNodeResponseSchema)` to create a new message.
+ */
+export const RemoveNodeResponseSchema: GenMessage<RemoveNodeResponse> = /*@__PURE__*/
+  messageDesc(file_fila_v1_cluster, 5);
 
 /**
  * One node, by what it said last.
@@ -274,7 +323,7 @@ export type ClusterNode = Message<"fila.v1.ClusterNode"> & {
  * Use `create(ClusterNodeSchema)` to create a new message.
  */
 export const ClusterNodeSchema: GenMessage<ClusterNode> = /*@__PURE__*/
-  messageDesc(file_fila_v1_cluster, 4);
+  messageDesc(file_fila_v1_cluster, 6);
 
 /**
  * What a node of a group does.
