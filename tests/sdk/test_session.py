@@ -106,7 +106,9 @@ async def test_only_what_came_back_of_a_batch_is_declared_first(
         await until(lambda: begun(broker))
         assert (came_back, redelivered) == ({unseen.id}, {msg.id for msg in pulled})
         declared = {msg.lease_id for msg in batch if msg.id in came_back | redelivered}
-        assert (len(batch), begun(broker)) == (5, declared)
+        # On a slow machine the others have been in hand for so long by now that they are declared, too.
+        first = said(broker, "begun")[0]
+        assert (len(batch), set(first.lease_ids)) == (5, declared)
         await client.ack_many(batch)
         break
 

@@ -232,7 +232,12 @@ def asked_for_checkpoint(data_dir: Path) -> Iterator[Path]:
             ) from None
         if not answer.ok:
             raise errors.StartError(f"the server that holds {data_dir} refuses: {answer.error}")
-        yield data_dir / CHECKPOINT
+        try:
+            yield data_dir / CHECKPOINT
+        finally:
+            with contextlib.suppress(OSError):
+                asking.shutdown(socket.SHUT_WR)
+                asking.recv(1)  # ends once the checkpoint is removed: then the next backup may begin
 
 
 def _who(writer: asyncio.StreamWriter) -> str:
