@@ -24,6 +24,7 @@ from tests.core.driven_engine import (
     WALL_START_NS,
     DrivenEngine,
     empty_directory,
+    fresh_directory,
 )
 
 CLUSTER = b"sixteen bytes of"
@@ -112,6 +113,15 @@ class Node:
             with path.open("r+b") as file:
                 file.truncate(min(path.stat().st_size, self.synced.get(path.name, 0)))
         return end
+
+    def take_copy(self, source: Node) -> None:
+        """Begin anew with what another node has now."""
+        self.kill()
+        shutil.rmtree(self.directory)
+        self.directory = fresh_directory()
+        source.copy.checkpoint(str(self.directory / "rocksdb"))
+        (self.directory / "format").write_text("fila 3\n")
+        self.start()
 
     def remove(self) -> None:
         self.kill()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from fila.v1 import service_pb2 as service
 from fila_server.core.protocol import commands
 from fila_server.core.runtime.store_copy import ANEW, FOLLOWS, HALTS, OWNS
-from tests.core.driven_engine import fresh_directory
 from tests.core.driven_group import Group, Node, Serving
 
 LATER, EVEN_LATER = 1_764_000_000, 1_764_000_009
@@ -56,12 +53,7 @@ def reseed(node: Node, incarnation: int = LATER) -> Serving:
 
 
 def take_copy(node: Node, source: Node) -> None:
-    node.kill()
-    shutil.rmtree(node.directory)
-    node.directory = fresh_directory()
-    source.copy.checkpoint(str(node.directory / "rocksdb"))
-    (node.directory / "format").write_text("fila 3\n")
-    node.start()
+    node.take_copy(source)
     reads(node)
 
 

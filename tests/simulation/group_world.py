@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Protocol
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
@@ -299,7 +300,17 @@ class World(Clients):
             node.remove()
 
 
-def run(first: int, count: int, new_world: Callable[[int], World] = World) -> dict[str, int]:
+class Judged(Protocol):
+    """One run, and how often each of its oracles judged."""
+
+    judged: dict[str, int]
+
+    def run(self) -> None: ...
+
+    def remove(self) -> None: ...
+
+
+def run(first: int, count: int, new_world: Callable[[int], Judged] = World) -> dict[str, int]:
     """Runs by their seeds; how often each oracle judged. Raises Wrong, with the seed."""
     judged: dict[str, int] = {}
     for seed in range(first, first + count):

@@ -22,6 +22,7 @@ from fila_server.core.runtime.store_copy import FOLLOWS, HALTS
 from tests.core.driven_engine import fresh_directory
 from tests.core.driven_group import Group, Node, Serving
 from tests.simulation.group_clients import Wrong
+from tests.simulation.group_world import run
 from tests.simulation.log_replay import dumped
 
 ROUNDS = 4
@@ -122,12 +123,7 @@ class ReseedingWorld:
                 self._take_copy(node, owner)
 
     def _take_copy(self, node: Node, source: Node) -> None:
-        node.kill()
-        shutil.rmtree(node.directory)
-        node.directory = fresh_directory()
-        source.copy.checkpoint(str(node.directory / "rocksdb"))
-        (node.directory / "format").write_text("fila 3\n")
-        node.start()
+        node.take_copy(source)
         self.judged["copies"] += 1
 
     def _reads(self, node: Node) -> None:
@@ -165,22 +161,6 @@ class ReseedingWorld:
             node.remove()
 
 
-def run(first: int, count: int) -> dict[str, int]:
-    """Runs by their seeds; how often each thing happened. Raises Wrong, with the seed."""
-    judged: dict[str, int] = {}
-    for seed in range(first, first + count):
-        world = ReseedingWorld(seed)
-        try:
-            world.run()
-        except Wrong as wrong:
-            raise Wrong(f"seed {seed}: {wrong}") from None
-        finally:
-            world.remove()
-        for name, number in world.judged.items():
-            judged[name] = judged.get(name, 0) + number
-    return judged
-
-
 if __name__ == "__main__":
-    judged = run(int(sys.argv[1]), int(sys.argv[2]))
+    judged = run(int(sys.argv[1]), int(sys.argv[2]), ReseedingWorld)
     print(f"{sys.argv[2]} runs: " + ", ".join(f"{number} {name}" for name, number in judged.items()))

@@ -19,7 +19,7 @@ import sys
 from fila_server.cluster.sources import Act, Lack, Search, Seen
 from fila_server.cluster.truncating import Truncation
 from fila_server.core.runtime.store_copy import BEGINS_LATER, BIDS, FOLLOWS, HALTS, OWNS
-from tests.core.driven_engine import empty_directory, fresh_directory
+from tests.core.driven_engine import empty_directory
 from tests.core.driven_group import Node
 from tests.simulation.group_clients import Wrong
 from tests.simulation.group_world import World, run
@@ -152,12 +152,7 @@ class TruncatingWorld(World):
         if step.act is not Act.TAKE:
             return
         assert step.source is not None
-        node.kill()
-        shutil.rmtree(node.directory)
-        node.directory = fresh_directory()
-        self.nodes[int(step.source.address)].copy.checkpoint(str(node.directory / "rocksdb"))
-        (node.directory / "format").write_text("fila 3\n")
-        node.start()
+        node.take_copy(self.nodes[int(step.source.address)])
         if node.copy.position < start - 1:
             raise Wrong(
                 f"node {place + 1} took a copy that ends at {node.copy.position}; the log begins at {start}"

@@ -3,7 +3,7 @@
     owner       its number, while it still serves
     standby     that it is ready: it has loaded what it needs to serve. Or why it would not take over
     owner       an empty line: it is about to take nothing more, and sends clients to the standby
-    standby     an empty line: whoever comes waits until it serves
+    standby     an empty line: clients that come wait until it serves
     owner       an empty line: it takes nothing more, and what it answered is in the log
     standby     bids at once (watching.Handed)
 

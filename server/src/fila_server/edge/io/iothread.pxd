@@ -322,7 +322,7 @@ cdef struct Common:                 # of all threads of the edge
     int64_t  elsewhere_bytes        # the same, of the asyncio loop's
     int64_t  calls_outstanding
     int64_t  calls_offered          # to Python, and not taken yet
-    int64_t  listened_ns[17]        # when each thread last read its sockets; 0 = it does not run
+    int64_t  listened_ns[17]        # when each thread last read its sockets; 0 = it has none to read
     int64_t  connections
     int64_t  redis_commands         # ever
     int64_t  redis_blocked          # Redis clients whose read waits for messages
