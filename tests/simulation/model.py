@@ -119,10 +119,13 @@ class Note:
         """It counts to its key's cap; where keys are in order, a failed one does until it is leased again."""
         return self.state in (LEASED, DECIDING) or (self.state == DELAYED and self.keeps_place)
 
-    def delay_resumes(self, wall_ms: int, mono_ms: int) -> None:
-        """After a restart: of a clock that was set back, nothing has passed, and no more than all is left."""
+    def delay_resumes(self, stopped_ms: int, wall_ms: int, mono_ms: int) -> None:
+        """After a restart: of a clock that was set back, nothing has passed, and no more than all is left. A delay with
+        jitter may have been over as the broker stopped: then it does not begin again."""
         shift = min(0, wall_ms - self.delayed_from_ms)
-        self.due_ms = (self.stored_due_ms[0] + shift, self.stored_due_ms[1] + shift)
+        may_be_over = self.due_ms[0] <= stopped_ms
+        earliest_ms = min(self.due_ms[0], wall_ms) if may_be_over else self.stored_due_ms[0] + shift
+        self.due_ms = (min(earliest_ms, self.stored_due_ms[1] + shift), self.stored_due_ms[1] + shift)
         self.delayed_at_ms = mono_ms
 
     def __repr__(self) -> str:

@@ -312,6 +312,7 @@ class World(Failures):
             over = {key: row for key, row in queue.dedup.items() if row[1] <= self.engine.wall_ms}
             queue.over_once.update(over)
             queue.dedup = {key: row for key, row in queue.dedup.items() if key not in over}
+        stopped_ms = self.engine.wall_ms
         self.engine.reopen(away_ms)
         self._clock_restarts(ghosts)
         self.pass_number += 1
@@ -338,7 +339,7 @@ class World(Failures):
                 left = max(0, min(note.expires_ms - wall, note.expires_ms - note.leased_ms))
                 note.due_mono_ms = mono + left
             elif note.state == DELAYED:
-                note.delay_resumes(wall, mono)
+                note.delay_resumes(stopped_ms, wall, mono)
             if self.always_cold and note.state in (READY, DELAYED) and not note.in_order:
                 # It may have been leased for somebody while its bytes were being read back.
                 note.place = None
