@@ -18,7 +18,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
-from fila.v1 import admin_pb2, service_pb2, sink_pb2
+from fila.v1 import admin_pb2, auth_pb2, service_pb2, sink_pb2
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -42,6 +42,7 @@ class FakeBroker:
         self._server = grpc.server(futures.ThreadPoolExecutor(4))
         for module, service in (
             (admin_pb2, "FilaAdmin"),
+            (auth_pb2, "FilaAuth"),
             (service_pb2, "FilaService"),
             (sink_pb2, "FilaSink"),
         ):

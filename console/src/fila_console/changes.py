@@ -10,7 +10,9 @@ from fila.answers import QueueConfig
 from fila.dead_letters import DeadLetterFilter, Operation
 from fila.explanation import SkippedMessage
 from fila.limits import LimitOptions, LimitState
+from fila.methods import MOVE_OWNER, REMOVE_NODE
 from fila.schedules import Schedule, ScheduleOptions
+from fila.v1 import cluster_pb2
 from fila_console.line import Line
 
 
@@ -89,6 +91,18 @@ class Changes(Line):
         """Delete a schedule."""
         client = await self.connect()
         await self.told(client.delete_schedule(queue, name))
+
+    async def move_owner(self, node: str) -> cluster_pb2.MoveOwnerResponse:
+        """Let another node of the group serve; "" for the one that has read most."""
+        client = await self.connect()
+        asked = cluster_pb2.MoveOwnerRequest(node=node)
+        return await self.told(client._connection.call(MOVE_OWNER, asked, {}))
+
+    async def remove_node(self, node: str) -> cluster_pb2.RemoveNodeResponse:
+        """Count a node of the group no more that is gone for good."""
+        client = await self.connect()
+        asked = cluster_pb2.RemoveNodeRequest(node=node)
+        return await self.told(client._connection.call(REMOVE_NODE, asked, {}))
 
     async def create_key(self, name: str, expires_ms: int, tenant: str) -> str:
         """Make a key, which nobody can read again."""

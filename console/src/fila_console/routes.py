@@ -23,6 +23,7 @@ from fila_console.pages import (
     dead_letters,
     enter,
     events,
+    group,
     key,
     limits,
     log,
@@ -71,6 +72,8 @@ PAGES: dict[str, Handler] = {
     "schedules": schedules.page,
     "schedules/line": schedules.preview,
     "events": events.page,
+    "group": group.page,
+    "group/preview": group.preview,
     "past": past.page,
     "search": search.page,
 }
@@ -102,6 +105,8 @@ CHANGES: dict[str, Handler] = {
     "limits/set": limits.change,
     "limits/delete": limits.delete,
     "limits/reset": limits.reset,
+    "group/move": group.move,
+    "group/remove": group.remove,
     "schedules/create": schedules.create,
     "schedules/pause": schedules.pause,
     "schedules/delete": schedules.delete,
@@ -120,6 +125,7 @@ STREAMS: dict[str, Callable[[Visit], Watch]] = {
     "live/key": key.watch,
     "live/dead-letters": dead_letters.watch,
     "live/events": events.watch,
+    "live/group": group.watch,
     "live/past": past.watch,
 }
 """What keeps a page current, below /b/BROKER/."""
@@ -198,7 +204,11 @@ async def _health(_: Request) -> Response:
 def _page(console: Console, handler: Handler) -> Endpoint:
     async def answered(request: Request) -> Response:
         visit = await visit_of(console, request)
-        return await handler(visit) if isinstance(visit, Visit) else visit
+        if not isinstance(visit, Visit):
+            return visit
+        if not visit.is_part:
+            await visit.upstream.learn_group()
+        return await handler(visit)
 
     return answered
 

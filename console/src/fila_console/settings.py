@@ -62,16 +62,22 @@ class Broker:
     name: str
     """Its name in addresses: a-z, 0-9 and -."""
     address: str
-    """`http://host:port`, `https://host:port`."""
+    """`http://host:port`, `https://host:port`; of a group those of all nodes, with commas between them."""
     prometheus: Source | None = None
     """Who keeps its metrics for longer than the broker does."""
 
     def __post_init__(self) -> None:
         if not _BROKER_NAME.fullmatch(self.name):
             raise BadSetting(f"{self.name!r} is no name for a broker: 1 to 32 of a-z, 0-9 and -")
-        parts = urlsplit(self.address)
-        if parts.scheme not in ("http", "https") or not parts.netloc or parts.path not in ("", "/"):
-            raise BadSetting(f"{self.address!r} is no broker's address; write it like {DEFAULT_BROKER}")
+        for address in self.addresses:
+            parts = urlsplit(address)
+            if parts.scheme not in ("http", "https") or not parts.netloc or parts.path not in ("", "/"):
+                raise BadSetting(f"{address!r} is no broker's address; write it like {DEFAULT_BROKER}")
+
+    @property
+    def addresses(self) -> list[str]:
+        """Each of them."""
+        return self.address.split(",")
 
 
 def with_sources(brokers: Sequence[Broker], texts: Sequence[str]) -> list[Broker]:

@@ -6,7 +6,10 @@ answers is kept but colours, so that a key has the same one on every page.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hashlib
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
@@ -27,9 +30,10 @@ from fila.answers import (
 )
 from fila.connection import Connection
 from fila.dead_letters import Operation
+from fila.each_node import joined
 from fila.explanation import KeyExplanation, KeyPolicyPreview
 from fila.limits import LimitPage, LimitState
-from fila.methods import LIST_QUEUES, WHO_AM_I
+from fila.methods import GET_CLUSTER_STATUS, LIST_QUEUES, WHO_AM_I
 from fila.observations import BrokerStatus, Event, KeyPolicyState, LateKeys
 from fila.options import ClientOptions
 from fila.principals import Identity, Principal
@@ -37,6 +41,7 @@ from fila.schedules import SchedulePage
 from fila.tried import DryRun
 from fila.v1.admin_pb2 import ListQueuesRequest
 from fila.v1.auth_pb2 import WhoAmIRequest
+from fila.v1.cluster_pb2 import NODE_ROLE_OWNER, GetClusterStatusRequest, GetClusterStatusResponse
 from fila.watched import Series, StatsChange
 from fila.whereabouts import MessageStatus
 from fila_console.changes import Changes, NewKeyPolicy
@@ -46,6 +51,7 @@ from fila_console.settings import Broker
 from fila_console.trouble import Trouble, trouble_of
 
 DLQ = ".dlq"
+GROUP_EVERY_S, GROUP_S_MAX = 30.0, 0.5
 COLORS = 7
 """Colours of series; what comes later shares them."""
 _COLORED_MAX = 4_096
@@ -59,12 +65,23 @@ class NamedQueues(NamedTuple):
     """How many there are."""
 
 
+class GroupStatus(NamedTuple):
+    """How the nodes of a group are."""
+
+    status: GetClusterStatusResponse
+    asked: int
+    """0: the node that serves says so; else so many nodes, none of which serves, said how they are themselves."""
+
+
 class Upstream(Changes):
     """The calls. Each raises Trouble."""
 
     def __init__(self, broker: Broker, key: str, ca_file: str = "") -> None:
         super().__init__(broker, key, ca_file)
         self._colors: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self.is_in_group = False
+        """Whether the broker is a node of a group, and tells this key of it; by learn_group."""
+        self._group_asked_s = float("-inf")
 
     def color(self, queue: str, key: str) -> int:
         """The place of a key in the palette, the same wherever it is shown."""
@@ -86,6 +103,42 @@ class Upstream(Changes):
         """How the broker is, and what is wrong: with it, or with one queue."""
         client = await self.connect()
         return await self.told(client.get_status(queue=queue, max_troubles=max_troubles))
+
+    async def group(self) -> GroupStatus:
+        """How the nodes of the group are, by the one that serves; where none does, by each that answers."""
+        client = await self.connect()
+        asked = GetClusterStatusRequest()
+        told = await self.told(client._connection.call(GET_CLUSTER_STATUS, asked, {}))
+        self.is_in_group = bool(told.group)
+        if not told.nodes or told.nodes[0].role == NODE_ROLE_OWNER:
+            return GroupStatus(told, 0)
+        answers = await asyncio.gather(*map(self._of_node, self.broker.addresses))
+        own = [each for each in answers if each is not None and each.nodes] or [told]
+        owners = [each for each in own if each.nodes[0].role == NODE_ROLE_OWNER]
+        return GroupStatus(owners[0], 0) if owners else GroupStatus(joined(own), len(own))
+
+    async def _of_node(self, address: str) -> GetClusterStatusResponse | None:
+        """What a node says that perhaps does not serve; None where nothing came."""
+        options = ClientOptions(
+            api_key=self.key, call_timeout_s=CONNECT_S_MAX, retry_for_s=0, name="fila console"
+        )
+        connection = Connection(address, options, self._credentials)
+        try:
+            return await connection.call(GET_CLUSTER_STATUS, GetClusterStatusRequest(), {})
+        except FilaError:
+            return None
+        finally:
+            await connection.close()
+
+    async def learn_group(self) -> None:
+        """See whether the menu has a page of the group, now and then, and without holding up a page for long."""
+        now_s = time.monotonic()
+        if now_s - self._group_asked_s < GROUP_EVERY_S:
+            return
+        self._group_asked_s = now_s
+        with contextlib.suppress(TimeoutError, Trouble):
+            async with asyncio.timeout(GROUP_S_MAX):
+                await self.group()
 
     async def who(self) -> Identity:
         """Whose key this is, and whether the broker asks for one."""

@@ -194,6 +194,7 @@ class Visit:
             "csrf": self.login.csrf,
             "who": self.login.names.get(self.broker.name, ""),
             "is_open": self.is_open,
+            "in_group": self.upstream.is_in_group,
             "sees_limits": self.broker.name not in self.login.without_limits,
             "locked": READ_ONLY if settings.read_only else "",
             "queue": "",

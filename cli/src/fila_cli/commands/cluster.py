@@ -16,8 +16,6 @@ from fila_cli.values import age_text
 from fila_cli.watching import show_or_watch, watch_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fila.v1.cluster_pb2 import ClusterNode, GetClusterStatusResponse
 
 LOOK_S = 0.1
@@ -129,6 +127,7 @@ def _asked(session: Session) -> tuple[GetClusterStatusResponse, int]:
     """What the node says that serves, and 0; or what each one says of itself, and how many did."""
     import grpc
 
+    from fila.each_node import joined
     from fila.v1 import cluster_pb2
 
     request = cluster_pb2.GetClusterStatusRequest()
@@ -144,24 +143,6 @@ def _asked(session: Session) -> tuple[GetClusterStatusResponse, int]:
     if not answers:  # whoever refused named the owner, or why nobody may ask
         return session.admin.GetClusterStatus(request, timeout=session.timeout_s), 0
     return joined(answers), len(answers)
-
-
-def joined(answers: Sequence[GetClusterStatusResponse]) -> GetClusterStatusResponse:
-    """What the first one says, and of each other that answered its own words in the place of what others say of it."""
-    from fila.v1 import cluster_pb2
-
-    told = cluster_pb2.GetClusterStatusResponse()
-    told.CopyFrom(answers[0])
-    own = {answer.nodes[0].peer_addr: answer.nodes[0] for answer in answers}
-    furthest = max((node.position for node in [*told.nodes, *own.values()]), default=-1)
-    for node in told.nodes:
-        if mine := own.get(node.peer_addr):
-            node.node, node.role, node.position = mine.node, mine.role, mine.position
-            node.in_sync, node.lacks, node.version = mine.in_sync, mine.lacks, mine.version
-            node.store_format, node.log_format = mine.store_format, mine.log_format
-            node.since.CopyFrom(mine.since)
-        node.behind_records = max(furthest - node.position, 0)
-    return told
 
 
 def _text(told: GetClusterStatusResponse, own: int) -> str:

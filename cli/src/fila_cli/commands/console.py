@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fila_cli.address import DEFAULT_PORT, target_of
+from fila_cli.address import DEFAULT_PORT, targets_of
 from fila_cli.session import Command, Session
 
 if TYPE_CHECKING:
@@ -90,8 +90,7 @@ def _settings(session: Session, given: dict[str, Any]) -> Settings:
 
     named = [_broker(each) for each in given["brokers"]]
     if not named:
-        target, by_tls = target_of(session.address)
-        named = [Broker("broker", f"{'https' if by_tls else 'http'}://{target}")]
+        named = [Broker("broker", _address(session.address))]
     return Settings(
         brokers=with_sources(named, given["sources"]),
         listen=given["listen"],
@@ -113,5 +112,10 @@ def _broker(text: str) -> Broker:
             f"{text!r} names no address; write it like prod=http://localhost:{DEFAULT_PORT}",
             param_hint="'--broker'",
         )
-    target, by_tls = target_of(address)
-    return Broker(name, f"{'https' if by_tls else 'http'}://{target}")
+    return Broker(name, _address(address))
+
+
+def _address(text: str) -> str:
+    """Of a broker, or of the nodes of a group with commas between them."""
+    targets, by_tls = targets_of(text)
+    return ",".join(f"{'https' if by_tls else 'http'}://{target}" for target in targets)

@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import auth_pb2 as auth
+from fila.v1 import cluster_pb2 as cluster
 from fila.v1 import events_pb2 as events
 from fila.v1 import limit_pb2 as limit
 from fila.v1 import operation_pb2 as operation
@@ -219,3 +220,8 @@ LIST_PRINCIPALS = _auth(
 )
 SET_QUOTAS = _auth("SetQuotas", auth.SetQuotasRequest, auth.SetQuotasResponse, repeatable=True)
 LIST_AUDIT = _auth("ListAudit", auth.ListAuditRequest, auth.ListAuditResponse, repeatable=True)
+GET_CLUSTER_STATUS = _admin(
+    "GetClusterStatus", cluster.GetClusterStatusRequest, cluster.GetClusterStatusResponse, repeatable=True
+)
+MOVE_OWNER = _admin("MoveOwner", cluster.MoveOwnerRequest, cluster.MoveOwnerResponse, repeatable=False)
+REMOVE_NODE = _admin("RemoveNode", cluster.RemoveNodeRequest, cluster.RemoveNodeResponse, repeatable=False)
