@@ -64,6 +64,15 @@ def few() -> Iterator[ToldEdge]:
 
 
 @pytest.fixture
+def producers() -> Iterator[ToldEdge]:
+    """One whose only key may produce."""
+    edge = ToldEdge(grants=[(PRODUCE, "orders", "")])
+    edge.engine.create_queue("orders")
+    yield edge
+    edge.close()
+
+
+@pytest.fixture
 def client(edge: ToldEdge) -> Iterator[RawClient]:
     with RawClient(edge.grpc_address) as client:
         yield client
@@ -242,13 +251,12 @@ def test_pulls_that_were_abandoned_leave_room_for_as_many_calls_as_before(few: T
 
 @pytest.mark.parametrize("method", ["Lease", "Consume", "ConsumeSession"])
 def test_a_call_without_its_right_is_refused_for_that_also_where_rights_of_others_change_meanwhile(
-    method: str,
+    producers: ToldEdge, method: str
 ):
-    edge = ToldEdge(grants=[(PRODUCE, "orders", "")])
-    edge.engine.create_queue("orders")
-    with grpc.insecure_channel(edge.grpc_address) as channel, RawClient(edge.grpc_address) as other:
+    address = producers.grpc_address
+    with grpc.insecure_channel(address) as channel, RawClient(address) as other:
         stub = service_pb2_grpc.FilaServiceStub(channel)
-        metadata = (("authorization", edge.key),)
+        metadata = (("authorization", producers.key),)
         calls: dict[str, Callable[[], Any]] = {
             "Lease": lambda: stub.Lease.future(
                 service_pb2.LeaseRequest(queue="orders", wait_ms=60_000), metadata=metadata
@@ -259,13 +267,12 @@ def test_a_call_without_its_right_is_refused_for_that_also_where_rights_of_other
             ),
         }
         call = calls[method]()
-        edge.until_begun(1)
-        edge.change_rights_of_another()
+        producers.until_begun(1)
+        producers.change_rights_of_another()
         until_read(other)
         until_read(other)
-        edge.engine.settle_down()
+        producers.engine.settle_down()
         assert (call.code(), call.details()[:9]) == (grpc.StatusCode.PERMISSION_DENIED, "consume: ")
-    edge.close()
 
 
 # --- sessions -----------------------------------------------------------------------------

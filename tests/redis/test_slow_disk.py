@@ -88,13 +88,23 @@ def test_what_a_client_was_given_when_it_had_left_goes_to_the_next_reader(edge: 
     other.close()
 
 
-def test_a_read_without_its_right_is_refused_for_that_also_where_rights_of_others_change_meanwhile():
+@pytest.fixture
+def producers() -> Iterator[ToldEdge]:
+    """One whose only key may produce."""
     edge = ToldEdge(grants=[(PRODUCE, "orders", "")])
     edge.engine.create_queue("orders", channels=["mail"])
-    with edge.redis_client(CALLER) as client:
-        client.sendall(command("HMGET", "orders", "mail", 1, 60))
-        edge.until_begun(1)
-        edge.change_rights_of_another()
-        edge.until_read()
-        assert received(edge, client, lambda data: data.endswith(b"\r\n")).startswith(b"-NOPERM consume: ")
+    yield edge
     edge.close()
+
+
+def test_a_read_without_its_right_is_refused_for_that_also_where_rights_of_others_change_meanwhile(
+    producers: ToldEdge,
+):
+    with producers.redis_client(CALLER) as client:
+        client.sendall(command("HMGET", "orders", "mail", 1, 60))
+        producers.until_begun(1)
+        producers.change_rights_of_another()
+        producers.until_read()
+        assert received(producers, client, lambda data: data.endswith(b"\r\n")).startswith(
+            b"-NOPERM consume: "
+        )
