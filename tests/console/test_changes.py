@@ -130,6 +130,7 @@ def test_a_key_is_the_same_key_whatever_its_characters(console, client, page):
     page.wait_for_url(lambda url: "/key?" in url)
     page.get_by_role("button", name="Pause").click()
     until(lambda: "paused" in said(page))
+    assert "From a shell" not in said(page), "no shell hands on a NUL"
     (policy,) = client.list_key_policies(queue, fairness_key=key)
     assert policy.paused
 

@@ -335,6 +335,12 @@ def test_a_key_that_was_slowed_goes_back_to_what_it_was(console, client, queue):
     assert (now.weight, now.rate_per_second, now.burst, now.max_in_flight, now.paused) == (3, 7, 9, 0, False)
 
 
+def test_a_key_that_no_shell_can_hand_on_has_no_line(console, queue):
+    answer = posted(console, f"queues/{queue}/key?key=a%00b", weight="5", rate="2")
+    assert "weight 5" in words(answer)
+    assert "From a shell" not in words(answer)
+
+
 def test_retry_retention_and_durability_are_settings_of_the_page_and_its_line_sets_them(
     broker, console, client, queue
 ):

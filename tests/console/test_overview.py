@@ -12,6 +12,7 @@ import pytest
 from fila.observations import BrokerStatus, BrokerTrouble, LateKey, LateKeys
 from fila.watched import QueueState
 from fila_console import questions
+from fila_console.broker_clock import BrokerClock
 from fila_console.cells import State
 from fila_console.pages import overview
 from fila_console.pages.overview import Overview
@@ -45,6 +46,7 @@ class Asked:
     """A broker with one late key, which counts what it is asked."""
 
     broker = Broker("broker", "http://localhost:1")
+    clock = BrokerClock()
 
     def __init__(self) -> None:
         self.asked: Counter[str] = Counter()

@@ -50,6 +50,11 @@ def test_what_hides_or_reorders_text_is_shown_as_its_code(text, read):
     assert wording.shown(text) == read
 
 
+def test_a_name_with_a_line_break_is_no_twin_of_one_with_a_blank():
+    assert wording.named("x\ny\tz") == "x\\u{a}y\\u{9}z"
+    assert wording.named("x y") == "x y"
+
+
 @pytest.mark.parametrize(
     ("milliseconds", "read"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -24,6 +23,7 @@ from fila.explanation import (
 )
 from fila.observations import LateKey, LateKeys
 from fila.watched import KeySeries, KeySeriesPoint, Series, SeriesPoint
+from fila_console.broker_clock import BrokerClock
 from fila_console.dues import due_lately, due_now, due_then
 from fila_console.pages.key import KeyTopic, _headline, preview
 from fila_console.pages.overview import _free_at, _late_count
@@ -142,6 +142,7 @@ class Told:
     """A broker with one key that got 15 a second in the channel that is asked about, and what is told of it."""
 
     broker = Broker("broker", "http://localhost:1")
+    clock = BrokerClock()
 
     def __init__(self, channels: list[str], behind_higher: int = 0) -> None:
         self._channels = channels
@@ -272,14 +273,16 @@ def test_an_hours_due_has_a_gap_where_a_limit_decided():
 )
 def test_consumers_that_are_full_are_told_from_none(consumers, read):
     told = KeyExplanation(state="no_consumer", pending=3, oldest_age_ms=2_000, consumers=consumers)
-    assert _headline("acme", told)["headline"]["t"] == f"acme waits {read}: 3 messages, the oldest 2.0 s."
+    assert (
+        _headline("acme", told, 0.0)["headline"]["t"] == f"acme waits {read}: 3 messages, the oldest 2.0 s."
+    )
 
 
 @pytest.mark.parametrize("pending", [1, 2])
 def test_a_message_that_replaces_a_leased_one_goes_when_that_lease_ends_and_has_no_delay(pending: int):
     unknown = Forecast(unknown="delayed")
     told = KeyExplanation(state="succeeds", pending=pending, head_forecast=unknown, tail_forecast=unknown)
-    said = {name: each["t"] for name, each in _headline("acme", told).items()}
+    said = {name: each["t"] for name, each in _headline("acme", told, 0.0).items()}
 
     assert said["headline"].startswith("acme goes when the lease of the message that it replaces ends: ")
     assert said["head"] == "Next message: when the lease of the message that it replaces ends."
@@ -304,11 +307,16 @@ def late(cause: str, until_s: float | None = None) -> LateKey:
 
 
 def test_a_key_that_nothing_of_its_own_holds_back_is_free_now():
-    assert _free_at(late("not_its_turn")) == "now"
-    assert _free_at(late("throttled", time.time() - 5)) == "now"
-    assert _free_at(late("throttled", time.time() + 0.9)) in ("within 1 s", "now")
-    assert _free_at(late("throttled", 4_102_444_805)) == "00:00:05 UTC"
-    assert _free_at(late("paused")) == _free_at(late("no_consumer")) == UNKNOWN
+    now_s = 4_102_441_200.0
+
+    def free_at(cause: str, until_s: float | None = None) -> str:
+        return _free_at(late(cause, until_s), now_s)
+
+    assert free_at("not_its_turn") == "now"
+    assert free_at("throttled", now_s - 5) == "now"
+    assert free_at("throttled", now_s + 0.9) == "within 1 s"
+    assert free_at("throttled", now_s + 3_605) == "00:00:05 UTC"
+    assert free_at("paused") == free_at("no_consumer") == UNKNOWN
 
 
 def test_how_many_are_late_is_a_sentence():

@@ -44,6 +44,7 @@ from fila.v1.auth_pb2 import WhoAmIRequest
 from fila.v1.cluster_pb2 import NODE_ROLE_OWNER, GetClusterStatusRequest, GetClusterStatusResponse
 from fila.watched import Series, StatsChange
 from fila.whereabouts import MessageStatus
+from fila_console.broker_clock import BrokerClock
 from fila_console.changes import Changes, NewKeyPolicy
 from fila_console.feed import Feed
 from fila_console.line import CALL_S_MAX, CONNECT_S_MAX, credentials_of
@@ -79,6 +80,7 @@ class Upstream(Changes):
     def __init__(self, broker: Broker, key: str, ca_file: str = "") -> None:
         super().__init__(broker, key, ca_file)
         self._colors: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self.clock = BrokerClock()
         self.is_in_group = False
         """Whether the broker is a node of a group, and tells this key of it; by learn_group."""
         self._group_asked_s = float("-inf")
@@ -160,6 +162,8 @@ class Upstream(Changes):
             client = await self.connect()
             try:
                 async for change in client.watch_stats(queues, channel=channel or None, top=top, keys=keys):
+                    if change.at is not None:
+                        self.clock.hear(change.at)
                     yield change
             except FilaError as error:
                 raise trouble_of(error, self.broker.address) from error

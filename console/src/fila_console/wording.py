@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from datetime import UTC, datetime
 
 from fila.explanation import Forecast, Pause
@@ -38,9 +37,14 @@ def brief(text: str, most: int = CELL_CHARACTERS_MAX) -> str:
     return shown(text) if len(text) <= most else shown(text[:most]) + "…"
 
 
+def one_line(text: str) -> str:
+    """Return `text` as `shown` writes it, and line breaks and tabs, which a page shows as blanks, by their code too."""
+    return re.sub("[\t\n]", lambda found: f"\\u{{{ord(found[0]):x}}}", shown(text))
+
+
 def named(key: str) -> str:
     """A fairness key as people read it; the empty one has a name too."""
-    return brief(key) if key else "(no key)"
+    return one_line(brief(key)) if key else "(no key)"
 
 
 def count(number: float) -> str:
@@ -181,14 +185,14 @@ NO_FORECAST = {
 """Why there is no forecast."""
 
 
-def forecast_said(forecast: Forecast | None, state: str = "") -> str:
-    """A forecast as a sentence, of a key in this state."""
+def forecast_said(forecast: Forecast | None, now_s: float, state: str = "") -> str:
+    """A forecast as a sentence, of a key in this state; `now_s` by the clock of the broker."""
     if forecast is None:
         return "this broker makes no forecast."
     if forecast.unknown == "delayed" and state == "succeeds":
         return "when the lease of the message that it replaces ends."
     if forecast.unknown:
         return f"{NO_FORECAST.get(forecast.unknown, forecast.unknown)}."
-    at = datetime.fromtimestamp(time.time() + forecast.likely_ms / 1000, UTC)
+    at = datetime.fromtimestamp(now_s + forecast.likely_ms / 1000, UTC)
     between = f"nine times in ten {age(forecast.earliest_ms)} to {age(forecast.latest_ms)} from now"
     return f"about {clock(at)}, in {age(forecast.likely_ms)}; {between}."

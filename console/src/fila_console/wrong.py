@@ -5,7 +5,7 @@ from __future__ import annotations
 from fila.observations import BrokerStatus, BrokerTrouble
 from fila_console.addresses import broker_path, key_path, queue_path
 from fila_console.cells import Cell, cell
-from fila_console.wording import shown
+from fila_console.wording import one_line, shown
 
 SENTENCES = 4
 """As many places a page has for them."""
@@ -24,9 +24,9 @@ def sentences(broker: str, status: BrokerStatus) -> dict[str, Cell]:
             texts[f"sentence-{place}"] = cell(status.well if not place else "")
             texts[f"lever-{place}"] = cell("")
             continue
-        texts[f"sentence-{place}"] = cell(shown(trouble.text), tone=_TONES.get(trouble.kind, "late"))
+        texts[f"sentence-{place}"] = cell(one_line(trouble.text), tone=_TONES.get(trouble.kind, "late"))
         texts[f"lever-{place}"] = cell(
-            shown(trouble.lever), href=_lever_path(broker, trouble), title=shown(trouble.command)
+            one_line(trouble.lever), href=_lever_path(broker, trouble), title=shown(trouble.command)
         )
     return texts
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from datetime import UTC, datetime
 
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
@@ -20,7 +19,7 @@ from fila_console.trouble import Trouble, unless_refused
 from fila_console.upstream import Upstream
 from fila_console.visit import Visit, as_number
 from fila_console.watches import Asked, Watch
-from fila_console.wording import UNKNOWN, age, brief, clock, count, counted, moment, named, size
+from fila_console.wording import UNKNOWN, age, brief, count, counted, moment, named, size
 
 LOOKED_AT_MAX = 5_000
 """Letters a page looks through to group them."""
@@ -48,7 +47,7 @@ class Head(Asked):
             "in-hand": cell(
                 f"{counted(stats.in_flight, 'message')} in consumers' hands" if stats.in_flight else ""
             ),
-            "at": cell(f"as of {clock(datetime.now(UTC))}"),
+            "at": cell(upstream.clock.as_of()),
         }
         return state
 
@@ -70,6 +69,7 @@ async def page(visit: Visit) -> Response:
         return RedirectResponse(visit.url("queues", dlq + DLQ_SUFFIX, "dead-letters"), 303)
     watched = watch(visit)
     state = await watched.current()
+    now_s = visit.upstream.clock.now_s()
     groups: Counter[Group] = Counter()
     shown: list[Letter] = []
     looked_at = matching = 0
@@ -94,7 +94,7 @@ async def page(visit: Visit) -> Response:
         matching=matching,
         looked_at=looked_at,
         is_all=looked_at < LOOKED_AT_MAX,
-        age_of=lambda at: age(max(0.0, (datetime.now(UTC) - at).total_seconds() * 1000)) if at else UNKNOWN,
+        age_of=lambda at: age(max(0.0, (now_s - at.timestamp()) * 1000)) if at else UNKNOWN,
         brief=brief,
         named=named,
         count=count,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from datetime import UTC, datetime
 
 from starlette.responses import Response
 
@@ -42,7 +41,7 @@ class Nodes(Asked):
         told = await upstream.group()
         state = State()
         state.texts = {"said": _said(told), "log": cell(_log_said(told.status))}
-        now_ms = datetime.now(UTC).timestamp() * 1000
+        now_ms = upstream.clock.now_s() * 1000
         state.tables["nodes"] = [_row(each, now_ms) for each in told.status.nodes]
         return state
 

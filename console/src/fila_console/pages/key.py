@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from starlette.responses import Response
 
@@ -88,7 +87,10 @@ class KeyTopic(FeedTopic):
         arrived = mine.arriving_per_second if mine is not None else 0.0
         state = State()
         policy = next(iter(policies), None)
-        state.texts = _headline(self._key, told) | _facts(told, served, arrived, policy)
+        state.texts = _headline(self._key, told, upstream.clock.now_s()) | _facts(
+            told, served, arrived, policy
+        )
+        state.texts["at"] = cell(upstream.clock.as_of())
         state.texts |= suggestions(self._pace, mine, told.weight, told.consumers, WEIGHT_MAX, self._channels)
         state.tables["waits"] = wait_rows(told.waits, _WAITS)
         since, served_meanwhile = _meanwhile(upstream, self._queue, self._channel, told)
@@ -129,7 +131,7 @@ async def _channels(upstream: Upstream, queue: str) -> int:
     return len(await unless_refused(upstream.channels(queue), []))
 
 
-def _headline(key: str, told: KeyExplanation) -> dict[str, Cell]:
+def _headline(key: str, told: KeyExplanation, now_s: float) -> dict[str, Cell]:
     name = named(key)
     tone = "late" if told.pending and told.oldest_age_ms >= LATE_MS else ""
     waiting = counted(told.pending, "message")
@@ -167,26 +169,26 @@ def _headline(key: str, told: KeyExplanation) -> dict[str, Cell]:
         text = f"All that {name} has is delayed: {counted(told.pending, 'message')}."
     else:
         text = f"{name} waits for its turn: {counted(told.pending, 'message')}, the oldest {age(told.oldest_age_ms)}."
-    return {"headline": cell(text, tone=tone), **_forecast(told)}
+    return {"headline": cell(text, tone=tone), **_forecast(told, now_s)}
 
 
-def _forecast(told: KeyExplanation) -> dict[str, Cell]:
+def _forecast(told: KeyExplanation, now_s: float) -> dict[str, Cell]:
     """When the next message goes, and when all that waits now is gone, by the broker's own forecast."""
     if not told.pending:
         return {"head": cell("Nothing waits."), "tail": cell(""), "forecast": cell("", bar=0.0)}
     tail = told.tail_forecast
     likely_s = tail.likely_ms / 1000 if tail is not None and not tail.unknown else BAR_S
     return {
-        "head": cell(f"Next message: {forecast_said(told.head_forecast, told.state)}"),
-        "tail": cell(_last_said(told)),
+        "head": cell(f"Next message: {forecast_said(told.head_forecast, now_s, told.state)}"),
+        "tail": cell(_last_said(told, now_s)),
         "forecast": cell("", bar=min(1.0, likely_s / BAR_S)),
     }
 
 
-def _last_said(told: KeyExplanation) -> str:
+def _last_said(told: KeyExplanation, now_s: float) -> str:
     if told.state == "succeeds" and told.pending > 1:
         return "The last that waits now: when all leases and delays that they wait for are over."
-    return f"The last that waits now: {forecast_said(told.tail_forecast, told.state)}"
+    return f"The last that waits now: {forecast_said(told.tail_forecast, now_s, told.state)}"
 
 
 def _facts(
@@ -216,7 +218,6 @@ def _facts(
             _first(told.waits_for), tone="late" if told.waits_for and told.waits_for.attempts else ""
         ),
         "returning": cell(_returning(told), tone="late" if told.returning_count else ""),
-        "at": cell(f"as of {clock(datetime.now(UTC))}"),
     }
 
 
@@ -432,7 +433,7 @@ async def change(visit: Visit) -> Response:
         done.append("cap as the queue has it")
     if asked.paused is not None:
         done.append("paused" if asked.paused else "resumed")
-    text = f"Done at {clock(datetime.now(UTC))}: {named(key)} {', '.join(done)}."
+    text = f"Done at {visit.upstream.clock.now()}: {named(key)} {', '.join(done)}."
     done_now = visit.changed(
         text,
         line=_line(queue, key, asked),
@@ -445,7 +446,7 @@ async def change(visit: Visit) -> Response:
 
 
 def _line(queue: str, key: str, asked: NewKeyPolicy) -> str:
-    """What does the same from a shell."""
+    """What does the same from a shell; nothing where no shell could hand on the key."""
     numbers = {"weight": asked.weight, "rate": asked.rate, "cap": asked.cap, "committed": asked.committed}
     acts = [(act, f"{value:.15g}") for act, value in numbers.items() if value is not None]
     held = {
@@ -460,7 +461,7 @@ def _line(queue: str, key: str, asked: NewKeyPolicy) -> str:
         lines.append(
             command_line(f"fila key {'pause' if asked.paused else 'resume'}", queue, key, options=why)
         )
-    return " && ".join(lines)
+    return " && ".join(lines) if all(lines) else ""
 
 
 def _way_back(visit: Visit, asked: NewKeyPolicy, before: KeyPolicyState | None) -> Undo:
@@ -491,6 +492,6 @@ async def _skip(visit: Visit, queue: str, key: str) -> Response:
     """Make the key's first message a dead letter."""
     skipped = await visit.upstream.skip_message(queue, key, visit.query("channel"))
     return visit.done(
-        f"Done at {clock(datetime.now(UTC))}: {skipped.message_id}, at offset {skipped.offset:,}, is a dead letter.",
+        f"Done at {visit.upstream.clock.now()}: {skipped.message_id}, at offset {skipped.offset:,}, is a dead letter.",
         tone="done",
     )

@@ -12,7 +12,7 @@ from fila.answers import SeekPreview
 from fila_console.payloads import as_text
 from fila_console.trouble import Trouble
 from fila_console.visit import Visit, as_number
-from fila_console.wording import brief, clock, count, counted, moment, named, size
+from fila_console.wording import brief, count, counted, moment, named, size
 
 SHOWN = 50
 PREVIEW_CHARACTERS = 120
@@ -126,6 +126,6 @@ async def seek(visit: Visit) -> Response:
     target = _target(visit.field("offset"), visit.field("time"))
     at = await visit.upstream.seek(visit.path("queue"), visit.field("channel"), target)
     return visit.done(
-        f"Done at {clock(datetime.now(UTC))}: {visit.field('channel') or 'default'} is at offset {at:,}.",
+        f"Done at {visit.upstream.clock.now()}: {visit.field('channel') or 'default'} is at offset {at:,}.",
         tone="done",
     )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from starlette.responses import Response
 
 from fila.whereabouts import MessagePast, MessageStatus
 from fila_console.trouble import Trouble
 from fila_console.visit import Visit
-from fila_console.wording import age, brief, cause, clock, count, counted, forecast_said, moment, named
+from fila_console.wording import age, brief, cause, count, counted, forecast_said, moment, named
 
 _CAN_BE_CANCELLED = ("waiting", "delayed", "leased", "deciding")
 _DONE = {
@@ -35,20 +33,20 @@ async def page(visit: Visit) -> Response:
         asked_dedup=dedup_key,
         message_id=told.message_id if told else "",
         key=told.fairness_key if told else "",
-        facts=_facts(told) if told else [],
+        facts=_facts(told, visit.upstream.clock.now_s()) if told else [],
         past=_past(told.past) if told and told.past else [],
         past_said=_past_said(told.past) if told and told.past else "",
         can_cancel=told is not None and told.state in _CAN_BE_CANCELLED,
     )
 
 
-def _facts(told: MessageStatus) -> list[tuple[str, str]]:
+def _facts(told: MessageStatus, now_s: float) -> list[tuple[str, str]]:
     listed = [("It is", _doing(told))]
     if told.place:
         about = "about " if told.place_is_estimated else ""
         listed.append(("Place", f"{about}{count(told.place)} of its key's waiting messages"))
     if told.forecast is not None:
-        listed.append(("Goes", forecast_said(told.forecast)))
+        listed.append(("Goes", forecast_said(told.forecast, now_s)))
     if told.fairness_key:
         listed.append(("Key", named(told.fairness_key)))
     if told.priority != 1:
@@ -117,4 +115,4 @@ async def cancel(visit: Visit) -> Response:
     (outcome,) = await visit.upstream.cancel(visit.path("queue"), [visit.field("id")], visit.field("channel"))
     if outcome not in _DONE:
         raise Trouble(409, "It was not found", "It is done or dead by now, or was taken back before.")
-    return visit.done(f"Taken back at {clock(datetime.now(UTC))}: {_DONE[outcome]}.", tone="done")
+    return visit.done(f"Taken back at {visit.upstream.clock.now()}: {_DONE[outcome]}.", tone="done")

@@ -6,7 +6,6 @@ import asyncio
 import math
 import time
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from starlette.responses import Response
 
@@ -130,7 +129,7 @@ class Overview(FeedTopic):
         ours = {name: queue for name, queue in sorted(queues.items()) if not name.endswith(DLQ)}
         sums = feed.sums if feed.sums is not None else _summed_up(ours, queues)
         numbers = _numbers(sums)
-        now_s = time.time()
+        now_s = upstream.clock.now_s()
         if now_s - self._hour.newest_s > 2 * STEP_S:
             await self._fill_hour(upstream, ours, queues)
         self._hour.put(now_s, numbers)
@@ -139,12 +138,12 @@ class Overview(FeedTopic):
         state.texts = {f"number-{each}": cell(_written(each, numbers[each])) for each, _, _ in NUMBERS}
         state.texts["unit-served"] = cell(served_unit(sums.failed_per_second, sums.returned_per_second))
         state.lines = {each: line_points(self._hour.values(each, now_s)) for each, _, _ in NUMBERS}
-        state.texts["at"] = cell(f"as of {clock(datetime.now(UTC))}")
+        state.texts["at"] = cell(upstream.clock.as_of())
         state.texts |= sentences(name, status)
         state.texts["late-count"] = cell(_late_count(late) + self._late_as_of())
         state.texts["queue-count"] = cell(_queue_count(len(ours), sums))
         state.tables["late"] = [
-            _late_row(name, each) for each in late.keys[:LATE_SHOWN] if each.waiting_ms >= LATE_MS
+            _late_row(name, each, now_s) for each in late.keys[:LATE_SHOWN] if each.waiting_ms >= LATE_MS
         ]
         if self._late.answer is None:
             state.tables["late"] = [row("reading", [READING, *[""] * (len(LATE_COLUMNS) - 1)])]
@@ -343,7 +342,7 @@ def _state(trouble: BrokerTrouble | None, late: list[LateKey], dead: int) -> tup
     return (1, cell("has dead letters", tone="quiet")) if dead else (0, cell("in turn", tone="quiet"))
 
 
-def _late_row(broker: str, each: LateKey) -> Row:
+def _late_row(broker: str, each: LateKey, now_s: float) -> Row:
     href = key_path(broker, each.queue, each.fairness_key, each.channel)
     tone = "paused" if each.cause == "paused" else "late"
     where = each.queue if each.channel in ("", "default") else f"{each.queue} / {each.channel}"
@@ -352,7 +351,7 @@ def _late_row(broker: str, each: LateKey) -> Row:
         cell(where, href=queue_path(broker, each.queue)),
         cell(("‖ " if tone == "paused" else "▲ ") + age(each.waiting_ms), tone=tone),
         cause(each.cause, each.blocking_bucket, each.blocking_part, each.blocking_rate),
-        _free_at(each),
+        _free_at(each, now_s),
         count(each.pending),
         count(each.in_flight),
         count(each.weight),
@@ -360,13 +359,13 @@ def _late_row(broker: str, each: LateKey) -> Row:
     return row(f"{each.queue}\0{each.channel}\0{each.fairness_key}", cells, href=href)
 
 
-def _free_at(each: LateKey) -> str:
+def _free_at(each: LateKey, now_s: float) -> str:
     """When nothing of its own holds it back any more; its turn may come later."""
     if each.cause == "not_its_turn":
         return "now"
     if each.until is None:
         return UNKNOWN
-    left_s = each.until.timestamp() - time.time()
+    left_s = each.until.timestamp() - now_s
     if left_s <= 0:
         return "now"
     return "within 1 s" if left_s <= SOON_S else clock(each.until)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -157,7 +156,7 @@ class QueueTopic(FeedTopic):
         keys = [*self._feed.keys[place].values()]
         cost = self._cost.read(time.monotonic(), told.served_total)
         state = State()
-        state.texts = _numbers(told) | sentences(upstream.broker.name, status)
+        state.texts = _numbers(told, upstream.clock.as_of()) | sentences(upstream.broker.name, status)
         state.texts["rest"] = cell(_rest(told, keys))
         state.tables["keys"] = [self._key_row(upstream, each, cost) for each in keys]
         state.tables |= self._tabs(upstream, rest)
@@ -271,7 +270,7 @@ def _part_of(value: float, whole: float) -> float | None:
     return round(min(1.0, value / whole), 4) if whole > 0 else None
 
 
-def _numbers(told: QueueState) -> dict[str, Cell]:
+def _numbers(told: QueueState, as_of: str) -> dict[str, Cell]:
     late = told.oldest_age_ms >= LATE_MS
     return {
         "number-waiting": cell(count(told.ready + told.delayed)),
@@ -282,7 +281,7 @@ def _numbers(told: QueueState) -> dict[str, Cell]:
         "number-oldest": cell(("▲ " if late else "") + age(told.oldest_age_ms), tone="late" if late else ""),
         "number-keys": cell(count(told.active_keys)),
         "stored": cell(size(told.stored_bytes)),
-        "at": cell(f"as of {clock(datetime.now(UTC))}"),
+        "at": cell(as_of),
     }
 
 

@@ -108,7 +108,8 @@ class TenantTopic(FeedTopic):
         )
         mine = self._feed.keys.get((self._queue, "default"), {}).get(self._key)
         state = State()
-        state.texts = _texts(self._key, self._queue, told) | {
+        state.texts = _texts(self._key, self._queue, told, upstream.clock.now_s()) | {
+            "at": cell(upstream.clock.as_of()),
             "arrived": cell(rate(mine.arriving_per_second if mine is not None else 0.0)),
             "served": cell(rate(mine.delivered_per_second if mine is not None else 0.0)),
         }
@@ -134,20 +135,21 @@ class TenantTopic(FeedTopic):
         self._hour_at = step
 
 
-def _texts(key: str, queue: str, told: KeyExplanation) -> dict[str, Cell]:
+def _texts(key: str, queue: str, told: KeyExplanation, now_s: float) -> dict[str, Cell]:
     late = told.pending > 0 and told.oldest_age_ms >= LATE_MS
     tail = told.tail_forecast
     likely_s = tail.likely_ms / 1000 if tail is not None and not tail.unknown else BAR_S
     waits = told.pending > 0
     return {
         "headline": cell(_headline(key, queue, told), tone=_tone(told, late=late)),
-        "head": cell(f"Next message: {_when(told.head_forecast, told.state)}" if waits else "Nothing waits."),
-        "tail": cell(f"The last that waits now: {_when(tail, told.state)}" if waits else ""),
+        "head": cell(
+            f"Next message: {_when(told.head_forecast, told.state, now_s)}" if waits else "Nothing waits."
+        ),
+        "tail": cell(f"The last that waits now: {_when(tail, told.state, now_s)}" if waits else ""),
         "forecast": cell("", bar=min(1.0, likely_s / BAR_S) if waits else 0.0),
         "waiting": cell(count(told.pending)),
         "in-hand": cell(count(told.in_flight)),
         "oldest": cell(("▲ " if late else "") + age(told.oldest_age_ms), tone="late" if late else ""),
-        "at": cell(f"as of {clock(datetime.now(UTC))}"),
     }
 
 
@@ -169,14 +171,14 @@ def _headline(key: str, queue: str, told: KeyExplanation) -> str:
     return f"{who} {why}: {counted(told.pending, 'message')}, the oldest {age(told.oldest_age_ms)}."
 
 
-def _when(forecast: Forecast | None, state: str) -> str:
+def _when(forecast: Forecast | None, state: str, now_s: float) -> str:
     if forecast is None:
         return "this broker makes no forecast."
     if forecast.unknown == "delayed" and state == "succeeds":
         return "once leases and delays that its messages wait for are over."
     if forecast.unknown:
         return f"{_UNKNOWN.get(forecast.unknown, forecast.unknown)}."
-    at = datetime.fromtimestamp(time.time() + forecast.likely_ms / 1000, UTC)
+    at = datetime.fromtimestamp(now_s + forecast.likely_ms / 1000, UTC)
     between = f"nine times in ten {age(forecast.earliest_ms)} to {age(forecast.latest_ms)} from now"
     return f"about {clock(at)}, in {age(forecast.likely_ms)}; {between}."
 
