@@ -1,8 +1,9 @@
-"""A queue's settings and dead letters as the pages tell them: texts, differences, groups, sentences."""
+"""A queue's settings and dead letters as the pages tell them: texts, differences, groups, sentences; and
+events that are alike."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 
 from fila.answers import QueueConfig, Retention
 from fila.dead_letters import DeadLetterFilter, Operation, OperationRequest
+from fila.observations import Event
 from fila_console import differences, letters
+from fila_console.pages.events import Folds
 from fila_console.progress import progress
 
 # Settings of a queue as text.
@@ -81,6 +84,48 @@ def test_a_groups_filter_means_every_letter_of_it():
         wanted = letters.Group(letter.reason, letter.kind, "acme").as_filter()
         assert letter.is_meant(wanted), error
     assert letters.Group(letters.BY_HAND, "", "").as_filter().reason == ""
+
+
+@pytest.mark.parametrize(
+    ("ago_s", "said"),
+    [
+        ([], ""),
+        ([10, 599, 700, 1_199, 5_000], "2 in the last 10 min, 2 in the 10 before"),
+        ([30], "1 in the last 10 min, 0 in the 10 before"),
+        ([7_200, 90_000], "none for 2 h 00 min"),
+    ],
+)
+def test_a_group_says_whether_more_and_more_die_of_it(ago_s, said):
+    assert letters.trend([1e9 - each for each in ago_s], 1e9) == said
+
+
+# Events that are alike.
+
+
+def happened(position: int, minute: int, *, queue: str = "orders.dlq", peer: str = "") -> Event:
+    at = datetime(2026, 3, 1, 9, tzinfo=UTC) + timedelta(minutes=minute)
+    return Event(position=position, at=at, kind="dead_letters.made", queue=queue, count=2, peer=peer)
+
+
+def test_what_happens_again_and_again_within_an_hour_is_one_row_and_what_a_person_did_stands_alone():
+    folds = Folds()
+    for number in range(61):
+        folds.add(happened(number, number))
+    folds.add(happened(61, 60, queue="mail.dlq"))
+    folds.add(happened(62, 61))
+    folds.add(happened(63, 61, peer="10.0.0.7"))
+    folds.add(happened(64, 61, peer="10.0.0.7"))
+
+    told = [
+        (each.newest.queue, each.times, each.count, each.newest.position) for each in folds.folds.values()
+    ]
+    assert told == [
+        ("orders.dlq", 61, 122, 60),
+        ("mail.dlq", 1, 2, 61),
+        ("orders.dlq", 1, 2, 62),
+        ("orders.dlq", 1, 2, 63),
+        ("orders.dlq", 1, 2, 64),
+    ]
 
 
 # What an operation does, in words.

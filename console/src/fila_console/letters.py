@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,11 +12,13 @@ from fila import StoredMessage
 from fila.dead_letters import DeadLetterFilter
 from fila_console.trouble import Trouble
 from fila_console.upstream import Upstream
+from fila_console.wording import age, count
 
 DLQ_SUFFIX = ".dlq"
 """What a dead-letter queue's name ends with; the broker goes by it, too."""
 PEEKED_AT_ONCE = 500
 LOOK_S_MAX = 3.0
+TREND_S = 600.0
 KIND_CHARACTERS_MAX = 200
 REASONS = ("max_attempts", "on_failure", "ttl", "rejected", "skipped")
 """What the broker buries for."""
@@ -73,6 +75,17 @@ class Group:
             reason=self.reason if self.reason in REASONS else "",
             error=max(self.error.split(_LEFT_OUT), key=len),
         )
+
+
+def trend(died_s: Sequence[float], now_s: float) -> str:
+    """Whether more and more die of it, from when they did, in seconds since 1970."""
+    if not died_s:
+        return ""
+    last = sum(at >= now_s - TREND_S for at in died_s)
+    before = sum(now_s - 2 * TREND_S <= at < now_s - TREND_S for at in died_s)
+    if not (last or before):
+        return f"none for {age(max(0.0, now_s - max(died_s)) * 1000)}"
+    return f"{count(last)} in the last 10 min, {count(before)} in the 10 before"
 
 
 def letter_of(message: StoredMessage) -> Letter:

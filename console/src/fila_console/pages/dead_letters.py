@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
+import time
 from collections.abc import AsyncIterator, Sequence
 
 from starlette.responses import RedirectResponse, Response, StreamingResponse
@@ -12,7 +12,17 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from fila import StoredMessage
 from fila_console.cells import State, cell
 from fila_console.differences import in_one_line
-from fila_console.letters import DLQ_SUFFIX, REASONS, Group, Letter, check_dlq, letter_of, letters_of
+from fila_console.letters import (
+    DLQ_SUFFIX,
+    LOOK_S_MAX,
+    REASONS,
+    Group,
+    Letter,
+    check_dlq,
+    letter_of,
+    letters_of,
+    trend,
+)
 from fila_console.payloads import as_hex, as_json, as_text, as_typed, cell_of_csv
 from fila_console.progress import progress
 from fila_console.trouble import Trouble, unless_refused
@@ -23,6 +33,7 @@ from fila_console.wording import UNKNOWN, age, brief, count, counted, moment, na
 
 LOOKED_AT_MAX = 5_000
 """Letters a page looks through to group them."""
+GROUPS_SHOWN = 100
 SHOWN_MAX = 200
 MOVED_AT_ONCE = 500
 EXPORTED_MAX = 10_000
@@ -70,16 +81,19 @@ async def page(visit: Visit) -> Response:
     watched = watch(visit)
     state = await watched.current()
     now_s = visit.upstream.clock.now_s()
-    groups: Counter[Group] = Counter()
+    groups: dict[Group, list[Letter]] = {}
     shown: list[Letter] = []
+    began_s = time.monotonic()
     looked_at = matching = 0
     async for letter in letters_of(visit.upstream, dlq, LOOKED_AT_MAX):
         looked_at += 1
-        groups[Group(letter.reason, letter.kind, letter.message.fairness_key)] += 1
+        groups.setdefault(Group(letter.reason, letter.kind, letter.message.fairness_key), []).append(letter)
         if wanted.takes(letter):
             matching += 1
             if len(shown) < SHOWN_MAX:
                 shown.append(letter)
+    is_all = looked_at < LOOKED_AT_MAX and time.monotonic() - began_s < LOOK_S_MAX
+    most = sorted(groups.items(), key=lambda each: -len(each[1]))[:GROUPS_SHOWN]
     return visit.page(
         "dead_letters.html",
         here="dead-letters",
@@ -88,12 +102,12 @@ async def page(visit: Visit) -> Response:
         state=state,
         live=visit.url("live", "dead-letters", queue=dlq),
         locked=await visit.locked("manage", dlq),
-        groups=groups.most_common(100),
+        groups=[(group, len(those), _trend(those, now_s) if is_all else "") for group, those in most],
         wanted=wanted,
         letters=shown,
         matching=matching,
         looked_at=looked_at,
-        is_all=looked_at < LOOKED_AT_MAX,
+        is_all=is_all,
         age_of=lambda at: age(max(0.0, (now_s - at.timestamp()) * 1000)) if at else UNKNOWN,
         brief=brief,
         named=named,
@@ -105,6 +119,10 @@ async def page(visit: Visit) -> Response:
         reasons=REASONS,
         in_one_line=in_one_line,
     )
+
+
+def _trend(letters: Sequence[Letter], now_s: float) -> str:
+    return trend([each.died_at.timestamp() for each in letters if each.died_at is not None], now_s)
 
 
 async def _one(visit: Visit) -> StoredMessage:
