@@ -44,6 +44,7 @@ FOLDER = ROOT / "build" / "soak"
 DONE = FOLDER / "done.jsonl"
 JUDGED = FOLDER / "judged.jsonl"
 CORE, SERVER = "server/src/fila_server/core", "server/src/fila_server"
+CONSOLE = "console/src"
 
 SEEDS, SEEDS_A_SLICE = 5_000, 50
 LIVES, LIVES_A_SLICE = 1_000, 25
@@ -112,6 +113,9 @@ PATIENT = {"FILA_TESTS_START_S_MAX": "600"}
 AT_LEISURE = ("-q", "-s", "--timeout", "0", "-o", "faulthandler_timeout=0")
 """What pytest is told where a test may take hours."""
 BUILD_A_COPY = ("faults", "judged", "sanitized", "fuzz", "threads")
+SCREENS = ("few", "crowded", "empty", "failing", "down", "keyed")
+"""States of brokers in which every page of the console is photographed and judged; it takes a chromium."""
+INCIDENTS = {"alone": (), "pairs": ("--pairs",), "read-only": ("--read-only",)}
 WITH_TWO_THREADS = ("e2e", "grpc_edge", "access")
 
 
@@ -197,6 +201,10 @@ def slices() -> Iterator[Slice]:
         for path in paths:
             name = path.removesuffix(".py").replace("/", "-").removeprefix("liveness-test_")
             yield Slice(kind, name, _tests(f"tests/{path}"), SERVER, {"FILA_SOAK": "1"})
+    for state in SCREENS:
+        yield Slice("screens", state, ("tests/console/screens.py", "dist/screens", state), CONSOLE)
+    for what, options in INCIDENTS.items():
+        yield Slice("incidents", what, ("tests/console/incidents.py", *options), SERVER)
     for path in WITH_TWO_THREADS:
         two = {"FILA_SERVER__IO_THREADS": "2"}
         yield Slice("edge", f"{path}-two-threads", _tests(f"tests/{path}"), SERVER, two)
