@@ -201,13 +201,17 @@ def slices() -> Iterator[Slice]:
         for path in paths:
             name = path.removesuffix(".py").replace("/", "-").removeprefix("liveness-test_")
             yield Slice(kind, name, _tests(f"tests/{path}"), SERVER, {"FILA_SOAK": "1"})
+    yield from _of_the_console()
+    for path in WITH_TWO_THREADS:
+        two = {"FILA_SERVER__IO_THREADS": "2"}
+        yield Slice("edge", f"{path}-two-threads", _tests(f"tests/{path}"), SERVER, two)
+
+
+def _of_the_console() -> Iterator[Slice]:
     for state in SCREENS:
         yield Slice("screens", state, ("tests/console/screens.py", "dist/screens", state), CONSOLE)
     for what, options in INCIDENTS.items():
         yield Slice("incidents", what, ("tests/console/incidents.py", *options), SERVER)
-    for path in WITH_TWO_THREADS:
-        two = {"FILA_SERVER__IO_THREADS": "2"}
-        yield Slice("edge", f"{path}-two-threads", _tests(f"tests/{path}"), SERVER, two)
 
 
 def _tests(path: str) -> tuple[str, ...]:
