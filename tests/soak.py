@@ -87,6 +87,7 @@ AT_LENGTH = (
     "crash/test_sink_kills.py",
     "cluster/test_real_brokers.py",
     "log/test_reading.py",
+    "log/test_upgrade_over_kafka.py",
     "core/test_sinks_random.py",
     "core/test_schedules.py",
     *(f"core/test_{name}.py" for name in ("maps", "heap", "timers", "drr", "bucket", "parsed_frame")),

@@ -43,6 +43,7 @@ WITHOUT_METHOD = {
     "FilaAdmin/GetClusterStatus": "operators of a group have `fila cluster status`",
     "FilaAdmin/MoveOwner": "as GetClusterStatus, `fila cluster move`",
     "FilaAdmin/RemoveNode": "as GetClusterStatus, `fila cluster remove`",
+    "FilaAdmin/UpgradeGroup": "as GetClusterStatus, `fila cluster upgrade`",
     "FilaSink/ListSinks": "operators of sinks have `fila sink list`",
 }
 """Calls that no SDK has a method for, on purpose."""

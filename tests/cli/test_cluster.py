@@ -92,3 +92,41 @@ def test_a_node_that_is_removed_is_named_by_its_name_or_else_by_its_address(fila
     assert fila("cluster", "remove", "fila-3:5556").out == (
         "fila-3:5556 does not count any more, until it answers\n"
     )
+
+
+def test_a_group_is_upgraded_once_it_writes_the_newer_format(fila, broker: FakeBroker):
+    raised = cluster_pb2.UpgradeGroupResponse(format=2, is_raised=True, node="fila-2", term=4096)
+    broker.answers["UpgradeGroup"] = raised
+    owner = cluster_pb2.ClusterNode(node="fila-2", role=cluster_pb2.NODE_ROLE_OWNER)
+    told = cluster_pb2.GetClusterStatusResponse(term=4200, nodes=[owner], written_format=2)
+    broker.answers["GetClusterStatus"] = told
+    assert fila("cluster", "upgrade").out == (
+        "the group writes format 2 of the log; fila-2 serves, since term 4200\n"
+    )
+    told.written_format = 1
+    broker.answers["GetClusterStatus"] = told
+    refused = fila("cluster", "upgrade")
+    assert (refused.code, refused.err) == (
+        1, "fila: fila-2 serves, and writes format 1 as before: run the command again\n"
+    )  # fmt: skip
+    broker.answers["UpgradeGroup"] = cluster_pb2.UpgradeGroupResponse(format=2)
+    said = "the group writes format 2 of the log, the newest that its nodes read\n"
+    assert fila("cluster", "upgrade").out == said
+
+
+def test_the_status_says_that_nodes_read_more_than_the_group_writes(fila, broker: FakeBroker):
+    nodes = [cluster_pb2.ClusterNode(node=f"fila-{number}", log_format=2) for number in (1, 2)]
+    nodes[0].role = cluster_pb2.NODE_ROLE_OWNER
+    told = cluster_pb2.GetClusterStatusResponse(group="orders", nodes=nodes, written_format=1)
+    broker.answers["GetClusterStatus"] = told
+    assert fila("cluster", "status").out.splitlines()[-1] == (
+        "it writes format 1 of the log. All nodes read format 2: `fila cluster upgrade` lets it write that"
+    )
+    told.nodes[1].log_format = 1
+    broker.answers["GetClusterStatus"] = told
+    assert fila("cluster", "status").out.splitlines()[-1] == (
+        "it writes format 1 of the log. Some nodes read format 2: `fila cluster upgrade` once all do"
+    )
+    told.written_format = 2
+    broker.answers["GetClusterStatus"] = told
+    assert "it writes" not in fila("cluster", "status").out

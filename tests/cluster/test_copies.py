@@ -23,6 +23,7 @@ from fila_server.cluster.peers import Lines, PeerPort, Trust, connected
 from fila_server.cluster.reports import Report
 from fila_server.cluster.seeding import Seeding, Want
 from fila_server.cluster.sources import Lack
+from fila_server.cluster.written import WrittenFormat
 from fila_server.config.cluster import Cluster, GroupName
 from fila_server.config.kinds import Address, AddressOrOff
 from fila_server.core.log.kafka import LogRefused
@@ -96,9 +97,9 @@ class Side:
         self.others.append(Other(Address(address), report))
         return self.ports[-1]
 
-    def gives(self, node: Node, name: str = "fila-1", **said: object) -> Giver:
+    def gives(self, node: Node, name: str = "fila-1", log_format: int = 1, **said: object) -> Giver:
         copy = node.copy
-        offer = Offer(cluster=CLUSTER.hex(), format=FORMAT, position=copy.position)
+        offer = Offer(cluster=CLUSTER.hex(), format=FORMAT, position=copy.position, log_format=log_format)
         giver = Giver(node.directory, 0, lambda: msgspec.structs.replace(offer), copy.checkpoint)
         self.answers(name, giver.give, position=copy.position, **said)
         return giver
@@ -116,7 +117,14 @@ class Side:
         """Until it goes on with a copy. Raises Halted with the sentence where it does not."""
         cluster = self.cluster("fila-9", "127.0.0.1:1")
         seeks = Seeding(
-            cluster, Trust.of(cluster), CLUSTER, self.directories, spare_bytes, self, self.open_copy
+            cluster,
+            Trust.of(cluster),
+            CLUSTER,
+            self.directories,
+            spare_bytes,
+            self,
+            self.open_copy,
+            WrittenFormat(self.data_dir),
         )
 
         def tick() -> None:
@@ -213,6 +221,14 @@ def test_a_copy_that_cannot_go_on_is_set_aside_once_another_is_whole(side, group
     assert not side.directories.is_damaged
 
 
+def test_a_copy_of_a_newer_format_comes_with_the_note_of_it(side, group, monkeypatch):
+    monkeypatch.setattr("fila_server.cluster.written.READS", 2)
+    _, standby = written(group)
+    side.gives(standby, log_format=2)
+    follows_to_the_same(side.takes(), side)
+    assert WrittenFormat(side.data_dir).format == 2
+
+
 def sends(content: bytes, *, told: str = "", name: str = "rocksdb/CURRENT", size: int | None = None):
     """A node that says one file."""
 
@@ -247,6 +263,7 @@ def says(line: bytes):
         (offers(refused="it has no copy yet"), "fila-1: it has no copy yet"),
         (offers(cluster="00" * 16), f"of the cluster {'00' * 16}, and this node is of {CLUSTER.hex()}"),
         (offers(format=FORMAT + 1), f"format {FORMAT + 1}, and this server knows up to {FORMAT}: upgrade"),
+        (offers(log_format=2), "the group writes format 2 of the log, and this server reads up to 1: upgrade"),
         (offers(position=3), "its copy ends at offset 3, and 6 is needed"),
         (offers(files=0), "its copy is not whole: files are missing"),
         (sends(b"whole"), "its copy is not whole: files are missing"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -389,8 +390,9 @@ def test_a_copy_does_not_leave_while_another_node_serves(behind, group, monkeypa
             serving.settle_down()
             return self.real.follow()
 
+    follow: Any = Copy
     with pytest.raises(errors.StartError, match="a node serves the group: its log goes on"):
-        leave_group(behind.directory, behind.settings, Copy)
+        leave_group(behind.directory, behind.settings, follow)
     behind.start()
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fila_server import errors
-from fila_server.operations.group_commands import named, removable, successor
+from fila_server.operations.group_commands import named, raised_format, removable, successor
 from fila_server.telemetry.group import GONE, HALTED, OWNER, STANDBY, GroupStatus, NodeStatus
 
 OWN = NodeStatus("10.0.0.1:5556", "fila-1", 1, OWNER, position=9)
@@ -76,3 +78,34 @@ def test_a_node_that_serves_or_answers_is_not_removed(name, said):
 def test_who_is_not_known_is_not_removed(name):
     with pytest.raises(errors.NotFound, match=f'named "{name}"; there are fila-1, fila-2$'):
         removable(group(READY, UNKNOWN), name)
+
+
+def reads(node: NodeStatus, log_format: int) -> NodeStatus:
+    return replace(node, log_format=log_format, version="0.2.0")
+
+
+def upgraded(*others: NodeStatus) -> GroupStatus:
+    return GroupStatus("orders", (reads(OWN, 2), *others), written_format=1)
+
+
+def test_the_newest_format_that_all_nodes_read_is_what_the_group_is_to_write():
+    assert raised_format(upgraded(reads(READY, 2), reads(HALTS, 2))) == 2
+    assert raised_format(upgraded()) == 2
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        (
+            (reads(READY, 1),),
+            "^fila-2 reads the log up to format 1, and is Fila 0.2.0: upgrade it first. The group",
+        ),
+        ((reads(READY, 2), reads(HALTS, 1)), "^fila-3 reads the log up to format 1"),
+        ((reads(READY, 3),), "^fila-1 reads the log up to format 2"),
+        ((reads(SILENT, 2),), "^fila-2 does not answer, and may not read format 2. Start it, or remove it"),
+        ((reads(READY, 2), UNKNOWN), "^10.0.0.3:5556 does not answer"),
+    ],
+)
+def test_a_node_that_reads_less_or_does_not_answer_keeps_the_format_as_it_is(others, said):
+    with pytest.raises(errors.Conflict, match=said):
+        raised_format(upgraded(*others))

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,10 +71,17 @@ StartServer = Callable[..., RunningServer]
 
 
 def launch(
-    data_dir: Path, log_file: Path, afresh: bool = False, /, *, open_files: str = "", **environ: str
+    data_dir: Path,
+    log_file: Path,
+    afresh: bool = False,
+    /,
+    *,
+    open_files: str = "",
+    within: Sequence[str] = (),
+    **environ: str,
 ) -> RunningServer:
     """Start a server without waiting for it; `open_files` are options of ulimit. It is forked, unless `afresh`."""
-    limited = ["sh", "-c", f'ulimit {open_files} && exec "$@"', "sh"] if open_files else []
+    limited = ["sh", "-c", f'ulimit {open_files} && exec "$@"', "sh"] if open_files else within
     given = {
         "FILA_SERVER__LISTEN_ADDR": "127.0.0.1:0",
         "FILA_REDIS__LISTEN_ADDR": "127.0.0.1:0",

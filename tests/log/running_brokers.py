@@ -34,6 +34,8 @@ TOPICS = (
     "asked",
     "moved-by-hand",
     "removed",
+    "upgraded",
+    "rolled",
     "first-log",
     "log-made-anew",
     "looks",

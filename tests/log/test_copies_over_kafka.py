@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,10 +49,15 @@ class Nodes:
             GROUP.format(brokers=brokers.addresses, topic=topic, peers=peers, folder=folder)
         )
 
+    @property
+    def addresses(self):
+        """Where clients reach them."""
+        return ",".join(f"127.0.0.1:{port}" for port in self.ports[2:])
+
     def data_dir(self, number):
         return self.folder / f"data-{number}"
 
-    def start(self, number, **settings):
+    def start(self, number, **settings: Any):
         server = launch(
             self.data_dir(number),
             self.folder / f"node-{number}-{len(self.running)}.log",

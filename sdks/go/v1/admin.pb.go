@@ -7553,7 +7553,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
 	"\x12BREAKER_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xfd\x1f\n" +
+	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xca \n" +
 	"\tFilaAdmin\x12H\n" +
 	"\vCreateQueue\x12\x1b.fila.v1.CreateQueueRequest\x1a\x1c.fila.v1.CreateQueueResponse\x12?\n" +
 	"\bGetQueue\x12\x18.fila.v1.GetQueueRequest\x1a\x19.fila.v1.GetQueueResponse\x12H\n" +
@@ -7617,7 +7617,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x10GetClusterStatus\x12 .fila.v1.GetClusterStatusRequest\x1a!.fila.v1.GetClusterStatusResponse\x12B\n" +
 	"\tMoveOwner\x12\x19.fila.v1.MoveOwnerRequest\x1a\x1a.fila.v1.MoveOwnerResponse\x12E\n" +
 	"\n" +
-	"RemoveNode\x12\x1a.fila.v1.RemoveNodeRequest\x1a\x1b.fila.v1.RemoveNodeResponseB\x1b\n" +
+	"RemoveNode\x12\x1a.fila.v1.RemoveNodeRequest\x1a\x1b.fila.v1.RemoveNodeResponse\x12K\n" +
+	"\fUpgradeGroup\x12\x1c.fila.v1.UpgradeGroupRequest\x1a\x1d.fila.v1.UpgradeGroupResponseB\x1b\n" +
 	"\vdev.fila.v1B\n" +
 	"AdminProtoP\x01b\x06proto3"
 
@@ -7759,33 +7760,35 @@ var file_fila_v1_admin_proto_goTypes = []any{
 	(*GetClusterStatusRequest)(nil),   // 120: fila.v1.GetClusterStatusRequest
 	(*MoveOwnerRequest)(nil),          // 121: fila.v1.MoveOwnerRequest
 	(*RemoveNodeRequest)(nil),         // 122: fila.v1.RemoveNodeRequest
-	(*GetStatusResponse)(nil),         // 123: fila.v1.GetStatusResponse
-	(*WatchEventsResponse)(nil),       // 124: fila.v1.WatchEventsResponse
-	(*ListLateResponse)(nil),          // 125: fila.v1.ListLateResponse
-	(*ListKeyPoliciesResponse)(nil),   // 126: fila.v1.ListKeyPoliciesResponse
-	(*DropDeadLettersResponse)(nil),   // 127: fila.v1.DropDeadLettersResponse
-	(*FindKeysResponse)(nil),          // 128: fila.v1.FindKeysResponse
-	(*WatchStatsResponse)(nil),        // 129: fila.v1.WatchStatsResponse
-	(*GetSeriesResponse)(nil),         // 130: fila.v1.GetSeriesResponse
-	(*ListQueueVersionsResponse)(nil), // 131: fila.v1.ListQueueVersionsResponse
-	(*StartOperationResponse)(nil),    // 132: fila.v1.StartOperationResponse
-	(*WatchOperationResponse)(nil),    // 133: fila.v1.WatchOperationResponse
-	(*ListOperationsResponse)(nil),    // 134: fila.v1.ListOperationsResponse
-	(*CancelOperationResponse)(nil),   // 135: fila.v1.CancelOperationResponse
-	(*EditDeadLetterResponse)(nil),    // 136: fila.v1.EditDeadLetterResponse
-	(*SetLimitResponse)(nil),          // 137: fila.v1.SetLimitResponse
-	(*DeleteLimitResponse)(nil),       // 138: fila.v1.DeleteLimitResponse
-	(*ListLimitsResponse)(nil),        // 139: fila.v1.ListLimitsResponse
-	(*ResetLimitResponse)(nil),        // 140: fila.v1.ResetLimitResponse
-	(*CreateScheduleResponse)(nil),    // 141: fila.v1.CreateScheduleResponse
-	(*UpdateScheduleResponse)(nil),    // 142: fila.v1.UpdateScheduleResponse
-	(*DeleteScheduleResponse)(nil),    // 143: fila.v1.DeleteScheduleResponse
-	(*PauseScheduleResponse)(nil),     // 144: fila.v1.PauseScheduleResponse
-	(*GetScheduleResponse)(nil),       // 145: fila.v1.GetScheduleResponse
-	(*ListSchedulesResponse)(nil),     // 146: fila.v1.ListSchedulesResponse
-	(*GetClusterStatusResponse)(nil),  // 147: fila.v1.GetClusterStatusResponse
-	(*MoveOwnerResponse)(nil),         // 148: fila.v1.MoveOwnerResponse
-	(*RemoveNodeResponse)(nil),        // 149: fila.v1.RemoveNodeResponse
+	(*UpgradeGroupRequest)(nil),       // 123: fila.v1.UpgradeGroupRequest
+	(*GetStatusResponse)(nil),         // 124: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),       // 125: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),          // 126: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil),   // 127: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil),   // 128: fila.v1.DropDeadLettersResponse
+	(*FindKeysResponse)(nil),          // 129: fila.v1.FindKeysResponse
+	(*WatchStatsResponse)(nil),        // 130: fila.v1.WatchStatsResponse
+	(*GetSeriesResponse)(nil),         // 131: fila.v1.GetSeriesResponse
+	(*ListQueueVersionsResponse)(nil), // 132: fila.v1.ListQueueVersionsResponse
+	(*StartOperationResponse)(nil),    // 133: fila.v1.StartOperationResponse
+	(*WatchOperationResponse)(nil),    // 134: fila.v1.WatchOperationResponse
+	(*ListOperationsResponse)(nil),    // 135: fila.v1.ListOperationsResponse
+	(*CancelOperationResponse)(nil),   // 136: fila.v1.CancelOperationResponse
+	(*EditDeadLetterResponse)(nil),    // 137: fila.v1.EditDeadLetterResponse
+	(*SetLimitResponse)(nil),          // 138: fila.v1.SetLimitResponse
+	(*DeleteLimitResponse)(nil),       // 139: fila.v1.DeleteLimitResponse
+	(*ListLimitsResponse)(nil),        // 140: fila.v1.ListLimitsResponse
+	(*ResetLimitResponse)(nil),        // 141: fila.v1.ResetLimitResponse
+	(*CreateScheduleResponse)(nil),    // 142: fila.v1.CreateScheduleResponse
+	(*UpdateScheduleResponse)(nil),    // 143: fila.v1.UpdateScheduleResponse
+	(*DeleteScheduleResponse)(nil),    // 144: fila.v1.DeleteScheduleResponse
+	(*PauseScheduleResponse)(nil),     // 145: fila.v1.PauseScheduleResponse
+	(*GetScheduleResponse)(nil),       // 146: fila.v1.GetScheduleResponse
+	(*ListSchedulesResponse)(nil),     // 147: fila.v1.ListSchedulesResponse
+	(*GetClusterStatusResponse)(nil),  // 148: fila.v1.GetClusterStatusResponse
+	(*MoveOwnerResponse)(nil),         // 149: fila.v1.MoveOwnerResponse
+	(*RemoveNodeResponse)(nil),        // 150: fila.v1.RemoveNodeResponse
+	(*UpgradeGroupResponse)(nil),      // 151: fila.v1.UpgradeGroupResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
 	9,   // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
@@ -7929,62 +7932,64 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	120, // 138: fila.v1.FilaAdmin.GetClusterStatus:input_type -> fila.v1.GetClusterStatusRequest
 	121, // 139: fila.v1.FilaAdmin.MoveOwner:input_type -> fila.v1.MoveOwnerRequest
 	122, // 140: fila.v1.FilaAdmin.RemoveNode:input_type -> fila.v1.RemoveNodeRequest
-	8,   // 141: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	15,  // 142: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	23,  // 143: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	25,  // 144: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	48,  // 145: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	27,  // 146: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	29,  // 147: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	31,  // 148: fila.v1.FilaAdmin.ListPending:output_type -> fila.v1.ListPendingResponse
-	41,  // 149: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	34,  // 150: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	36,  // 151: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	38,  // 152: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	46,  // 153: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	51,  // 154: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	53,  // 155: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	55,  // 156: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	58,  // 157: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	60,  // 158: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	62,  // 159: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	64,  // 160: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	66,  // 161: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
-	70,  // 162: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
-	72,  // 163: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	75,  // 164: fila.v1.FilaAdmin.GetMessage:output_type -> fila.v1.GetMessageResponse
-	79,  // 165: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	123, // 166: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	124, // 167: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	125, // 168: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	126, // 169: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	127, // 170: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	128, // 171: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	129, // 172: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	130, // 173: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
-	131, // 174: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
-	16,  // 175: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
-	132, // 176: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
-	133, // 177: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
-	134, // 178: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
-	135, // 179: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
-	136, // 180: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
-	19,  // 181: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
-	137, // 182: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
-	138, // 183: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
-	139, // 184: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
-	140, // 185: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
-	141, // 186: fila.v1.FilaAdmin.CreateSchedule:output_type -> fila.v1.CreateScheduleResponse
-	142, // 187: fila.v1.FilaAdmin.UpdateSchedule:output_type -> fila.v1.UpdateScheduleResponse
-	143, // 188: fila.v1.FilaAdmin.DeleteSchedule:output_type -> fila.v1.DeleteScheduleResponse
-	144, // 189: fila.v1.FilaAdmin.PauseSchedule:output_type -> fila.v1.PauseScheduleResponse
-	145, // 190: fila.v1.FilaAdmin.GetSchedule:output_type -> fila.v1.GetScheduleResponse
-	146, // 191: fila.v1.FilaAdmin.ListSchedules:output_type -> fila.v1.ListSchedulesResponse
-	147, // 192: fila.v1.FilaAdmin.GetClusterStatus:output_type -> fila.v1.GetClusterStatusResponse
-	148, // 193: fila.v1.FilaAdmin.MoveOwner:output_type -> fila.v1.MoveOwnerResponse
-	149, // 194: fila.v1.FilaAdmin.RemoveNode:output_type -> fila.v1.RemoveNodeResponse
-	141, // [141:195] is the sub-list for method output_type
-	87,  // [87:141] is the sub-list for method input_type
+	123, // 141: fila.v1.FilaAdmin.UpgradeGroup:input_type -> fila.v1.UpgradeGroupRequest
+	8,   // 142: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	15,  // 143: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	23,  // 144: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	25,  // 145: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	48,  // 146: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	27,  // 147: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	29,  // 148: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	31,  // 149: fila.v1.FilaAdmin.ListPending:output_type -> fila.v1.ListPendingResponse
+	41,  // 150: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	34,  // 151: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	36,  // 152: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	38,  // 153: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	46,  // 154: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	51,  // 155: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	53,  // 156: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	55,  // 157: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	58,  // 158: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	60,  // 159: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	62,  // 160: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	64,  // 161: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	66,  // 162: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
+	70,  // 163: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
+	72,  // 164: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	75,  // 165: fila.v1.FilaAdmin.GetMessage:output_type -> fila.v1.GetMessageResponse
+	79,  // 166: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	124, // 167: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	125, // 168: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	126, // 169: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	127, // 170: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	128, // 171: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	129, // 172: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	130, // 173: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	131, // 174: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
+	132, // 175: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	16,  // 176: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	133, // 177: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
+	134, // 178: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
+	135, // 179: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
+	136, // 180: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
+	137, // 181: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
+	19,  // 182: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
+	138, // 183: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
+	139, // 184: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
+	140, // 185: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
+	141, // 186: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
+	142, // 187: fila.v1.FilaAdmin.CreateSchedule:output_type -> fila.v1.CreateScheduleResponse
+	143, // 188: fila.v1.FilaAdmin.UpdateSchedule:output_type -> fila.v1.UpdateScheduleResponse
+	144, // 189: fila.v1.FilaAdmin.DeleteSchedule:output_type -> fila.v1.DeleteScheduleResponse
+	145, // 190: fila.v1.FilaAdmin.PauseSchedule:output_type -> fila.v1.PauseScheduleResponse
+	146, // 191: fila.v1.FilaAdmin.GetSchedule:output_type -> fila.v1.GetScheduleResponse
+	147, // 192: fila.v1.FilaAdmin.ListSchedules:output_type -> fila.v1.ListSchedulesResponse
+	148, // 193: fila.v1.FilaAdmin.GetClusterStatus:output_type -> fila.v1.GetClusterStatusResponse
+	149, // 194: fila.v1.FilaAdmin.MoveOwner:output_type -> fila.v1.MoveOwnerResponse
+	150, // 195: fila.v1.FilaAdmin.RemoveNode:output_type -> fila.v1.RemoveNodeResponse
+	151, // 196: fila.v1.FilaAdmin.UpgradeGroup:output_type -> fila.v1.UpgradeGroupResponse
+	142, // [142:197] is the sub-list for method output_type
+	87,  // [87:142] is the sub-list for method input_type
 	87,  // [87:87] is the sub-list for extension type_name
 	87,  // [87:87] is the sub-list for extension extendee
 	0,   // [0:87] is the sub-list for field type_name

@@ -77,6 +77,7 @@ const (
 	FilaAdmin_GetClusterStatus_FullMethodName  = "/fila.v1.FilaAdmin/GetClusterStatus"
 	FilaAdmin_MoveOwner_FullMethodName         = "/fila.v1.FilaAdmin/MoveOwner"
 	FilaAdmin_RemoveNode_FullMethodName        = "/fila.v1.FilaAdmin/RemoveNode"
+	FilaAdmin_UpgradeGroup_FullMethodName      = "/fila.v1.FilaAdmin/UpgradeGroup"
 )
 
 // FilaAdminClient is the client API for FilaAdmin service.
@@ -195,6 +196,8 @@ type FilaAdminClient interface {
 	MoveOwner(ctx context.Context, in *MoveOwnerRequest, opts ...grpc.CallOption) (*MoveOwnerResponse, error)
 	// Count a node of the group no more that is gone for good. Refused while it answers.
 	RemoveNode(ctx context.Context, in *RemoveNodeRequest, opts ...grpc.CallOption) (*RemoveNodeResponse, error)
+	// Let the group write the newest format that its nodes read. Refused while one of them reads less, or does not answer.
+	UpgradeGroup(ctx context.Context, in *UpgradeGroupRequest, opts ...grpc.CallOption) (*UpgradeGroupResponse, error)
 }
 
 type filaAdminClient struct {
@@ -781,6 +784,16 @@ func (c *filaAdminClient) RemoveNode(ctx context.Context, in *RemoveNodeRequest,
 	return out, nil
 }
 
+func (c *filaAdminClient) UpgradeGroup(ctx context.Context, in *UpgradeGroupRequest, opts ...grpc.CallOption) (*UpgradeGroupResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UpgradeGroupResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_UpgradeGroup_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FilaAdminServer is the server API for FilaAdmin service.
 // All implementations must embed UnimplementedFilaAdminServer
 // for forward compatibility.
@@ -897,6 +910,8 @@ type FilaAdminServer interface {
 	MoveOwner(context.Context, *MoveOwnerRequest) (*MoveOwnerResponse, error)
 	// Count a node of the group no more that is gone for good. Refused while it answers.
 	RemoveNode(context.Context, *RemoveNodeRequest) (*RemoveNodeResponse, error)
+	// Let the group write the newest format that its nodes read. Refused while one of them reads less, or does not answer.
+	UpgradeGroup(context.Context, *UpgradeGroupRequest) (*UpgradeGroupResponse, error)
 	mustEmbedUnimplementedFilaAdminServer()
 }
 
@@ -1068,6 +1083,9 @@ func (UnimplementedFilaAdminServer) MoveOwner(context.Context, *MoveOwnerRequest
 }
 func (UnimplementedFilaAdminServer) RemoveNode(context.Context, *RemoveNodeRequest) (*RemoveNodeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RemoveNode not implemented")
+}
+func (UnimplementedFilaAdminServer) UpgradeGroup(context.Context, *UpgradeGroupRequest) (*UpgradeGroupResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UpgradeGroup not implemented")
 }
 func (UnimplementedFilaAdminServer) mustEmbedUnimplementedFilaAdminServer() {}
 func (UnimplementedFilaAdminServer) testEmbeddedByValue()                   {}
@@ -2034,6 +2052,24 @@ func _FilaAdmin_RemoveNode_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaAdmin_UpgradeGroup_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UpgradeGroupRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).UpgradeGroup(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_UpgradeGroup_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).UpgradeGroup(ctx, req.(*UpgradeGroupRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FilaAdmin_ServiceDesc is the grpc.ServiceDesc for FilaAdmin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -2240,6 +2276,10 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RemoveNode",
 			Handler:    _FilaAdmin_RemoveNode_Handler,
+		},
+		{
+			MethodName: "UpgradeGroup",
+			Handler:    _FilaAdmin_UpgradeGroup_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

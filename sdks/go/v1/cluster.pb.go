@@ -141,8 +141,10 @@ type GetClusterStatusResponse struct {
 	Takeovers uint64 `protobuf:"varint,7,opt,name=takeovers,proto3" json:"takeovers,omitempty"`
 	// Records that did not count, of those that it has read since its start.
 	SkippedRecords uint64 `protobuf:"varint,8,opt,name=skipped_records,json=skippedRecords,proto3" json:"skipped_records,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The format that the group writes; 0: the node that answers does not know yet.
+	WrittenFormat uint32 `protobuf:"varint,9,opt,name=written_format,json=writtenFormat,proto3" json:"written_format,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetClusterStatusResponse) Reset() {
@@ -227,6 +229,13 @@ func (x *GetClusterStatusResponse) GetTakeovers() uint64 {
 func (x *GetClusterStatusResponse) GetSkippedRecords() uint64 {
 	if x != nil {
 		return x.SkippedRecords
+	}
+	return 0
+}
+
+func (x *GetClusterStatusResponse) GetWrittenFormat() uint32 {
+	if x != nil {
+		return x.WrittenFormat
 	}
 	return 0
 }
@@ -433,6 +442,116 @@ func (x *RemoveNodeResponse) GetPeerAddr() string {
 	return ""
 }
 
+// The group is to write the newest format that its nodes read.
+type UpgradeGroupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpgradeGroupRequest) Reset() {
+	*x = UpgradeGroupRequest{}
+	mi := &file_fila_v1_cluster_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpgradeGroupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpgradeGroupRequest) ProtoMessage() {}
+
+func (x *UpgradeGroupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_cluster_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpgradeGroupRequest.ProtoReflect.Descriptor instead.
+func (*UpgradeGroupRequest) Descriptor() ([]byte, []int) {
+	return file_fila_v1_cluster_proto_rawDescGZIP(), []int{6}
+}
+
+// Another node takes over and writes it; or there was nothing to do.
+type UpgradeGroupResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The format that the group writes from then on.
+	Format uint32 `protobuf:"varint,1,opt,name=format,proto3" json:"format,omitempty"`
+	// Whether it is a newer one than it wrote.
+	IsRaised bool `protobuf:"varint,2,opt,name=is_raised,json=isRaised,proto3" json:"is_raised,omitempty"`
+	// The node that takes over; empty where nothing is raised.
+	Node string `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
+	// The term that ends with it.
+	Term          int64 `protobuf:"varint,4,opt,name=term,proto3" json:"term,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpgradeGroupResponse) Reset() {
+	*x = UpgradeGroupResponse{}
+	mi := &file_fila_v1_cluster_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpgradeGroupResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpgradeGroupResponse) ProtoMessage() {}
+
+func (x *UpgradeGroupResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_cluster_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpgradeGroupResponse.ProtoReflect.Descriptor instead.
+func (*UpgradeGroupResponse) Descriptor() ([]byte, []int) {
+	return file_fila_v1_cluster_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *UpgradeGroupResponse) GetFormat() uint32 {
+	if x != nil {
+		return x.Format
+	}
+	return 0
+}
+
+func (x *UpgradeGroupResponse) GetIsRaised() bool {
+	if x != nil {
+		return x.IsRaised
+	}
+	return false
+}
+
+func (x *UpgradeGroupResponse) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *UpgradeGroupResponse) GetTerm() int64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
 // One node, by what it said last.
 type ClusterNode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -474,7 +593,7 @@ type ClusterNode struct {
 
 func (x *ClusterNode) Reset() {
 	*x = ClusterNode{}
-	mi := &file_fila_v1_cluster_proto_msgTypes[6]
+	mi := &file_fila_v1_cluster_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -486,7 +605,7 @@ func (x *ClusterNode) String() string {
 func (*ClusterNode) ProtoMessage() {}
 
 func (x *ClusterNode) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_cluster_proto_msgTypes[6]
+	mi := &file_fila_v1_cluster_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -499,7 +618,7 @@ func (x *ClusterNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterNode.ProtoReflect.Descriptor instead.
 func (*ClusterNode) Descriptor() ([]byte, []int) {
-	return file_fila_v1_cluster_proto_rawDescGZIP(), []int{6}
+	return file_fila_v1_cluster_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ClusterNode) GetNode() string {
@@ -619,7 +738,7 @@ var File_fila_v1_cluster_proto protoreflect.FileDescriptor
 const file_fila_v1_cluster_proto_rawDesc = "" +
 	"\n" +
 	"\x15fila/v1/cluster.proto\x12\afila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x19\n" +
-	"\x17GetClusterStatusRequest\"\xb6\x02\n" +
+	"\x17GetClusterStatusRequest\"\xdd\x02\n" +
 	"\x18GetClusterStatusResponse\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12*\n" +
 	"\x05nodes\x18\x02 \x03(\v2\x14.fila.v1.ClusterNodeR\x05nodes\x12\x12\n" +
@@ -629,7 +748,8 @@ const file_fila_v1_cluster_proto_rawDesc = "" +
 	"\x13unconfirmed_records\x18\x05 \x01(\x04R\x12unconfirmedRecords\x12+\n" +
 	"\x11unconfirmed_bytes\x18\x06 \x01(\x04R\x10unconfirmedBytes\x12\x1c\n" +
 	"\ttakeovers\x18\a \x01(\x04R\ttakeovers\x12'\n" +
-	"\x0fskipped_records\x18\b \x01(\x04R\x0eskippedRecords\"&\n" +
+	"\x0fskipped_records\x18\b \x01(\x04R\x0eskippedRecords\x12%\n" +
+	"\x0ewritten_format\x18\t \x01(\rR\rwrittenFormat\"&\n" +
 	"\x10MoveOwnerRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\";\n" +
 	"\x11MoveOwnerResponse\x12\x12\n" +
@@ -639,7 +759,13 @@ const file_fila_v1_cluster_proto_rawDesc = "" +
 	"\x04node\x18\x01 \x01(\tR\x04node\"E\n" +
 	"\x12RemoveNodeResponse\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1b\n" +
-	"\tpeer_addr\x18\x02 \x01(\tR\bpeerAddr\"\x95\x04\n" +
+	"\tpeer_addr\x18\x02 \x01(\tR\bpeerAddr\"\x15\n" +
+	"\x13UpgradeGroupRequest\"s\n" +
+	"\x14UpgradeGroupResponse\x12\x16\n" +
+	"\x06format\x18\x01 \x01(\rR\x06format\x12\x1b\n" +
+	"\tis_raised\x18\x02 \x01(\bR\bisRaised\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x12\n" +
+	"\x04term\x18\x04 \x01(\x03R\x04term\"\x95\x04\n" +
 	"\vClusterNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12%\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x11.fila.v1.NodeRoleR\x04role\x120\n" +
@@ -682,7 +808,7 @@ func file_fila_v1_cluster_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_cluster_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fila_v1_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_fila_v1_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_fila_v1_cluster_proto_goTypes = []any{
 	(NodeRole)(0),                    // 0: fila.v1.NodeRole
 	(*GetClusterStatusRequest)(nil),  // 1: fila.v1.GetClusterStatusRequest
@@ -691,18 +817,20 @@ var file_fila_v1_cluster_proto_goTypes = []any{
 	(*MoveOwnerResponse)(nil),        // 4: fila.v1.MoveOwnerResponse
 	(*RemoveNodeRequest)(nil),        // 5: fila.v1.RemoveNodeRequest
 	(*RemoveNodeResponse)(nil),       // 6: fila.v1.RemoveNodeResponse
-	(*ClusterNode)(nil),              // 7: fila.v1.ClusterNode
-	(*timestamppb.Timestamp)(nil),    // 8: google.protobuf.Timestamp
+	(*UpgradeGroupRequest)(nil),      // 7: fila.v1.UpgradeGroupRequest
+	(*UpgradeGroupResponse)(nil),     // 8: fila.v1.UpgradeGroupResponse
+	(*ClusterNode)(nil),              // 9: fila.v1.ClusterNode
+	(*timestamppb.Timestamp)(nil),    // 10: google.protobuf.Timestamp
 }
 var file_fila_v1_cluster_proto_depIdxs = []int32{
-	7, // 0: fila.v1.GetClusterStatusResponse.nodes:type_name -> fila.v1.ClusterNode
-	0, // 1: fila.v1.ClusterNode.role:type_name -> fila.v1.NodeRole
-	8, // 2: fila.v1.ClusterNode.since:type_name -> google.protobuf.Timestamp
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	9,  // 0: fila.v1.GetClusterStatusResponse.nodes:type_name -> fila.v1.ClusterNode
+	0,  // 1: fila.v1.ClusterNode.role:type_name -> fila.v1.NodeRole
+	10, // 2: fila.v1.ClusterNode.since:type_name -> google.protobuf.Timestamp
+	3,  // [3:3] is the sub-list for method output_type
+	3,  // [3:3] is the sub-list for method input_type
+	3,  // [3:3] is the sub-list for extension type_name
+	3,  // [3:3] is the sub-list for extension extendee
+	0,  // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_cluster_proto_init() }
@@ -716,7 +844,7 @@ func file_fila_v1_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_cluster_proto_rawDesc), len(file_fila_v1_cluster_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -51,7 +51,7 @@ test('every call is either repeated on purpose or never', () => {
   const keys = ['CreateKey', 'RotateKey', 'RevokeKey', 'RevokeGrant', 'ForgetPrincipal'];
   const links = ['CreateTenantLink', 'RevokeTenantLink'];
   const limits = ['DeleteLimit', 'ResetLimit'];
-  const group = ['MoveOwner', 'RemoveNode'];
+  const group = ['MoveOwner', 'RemoveNode', 'UpgradeGroup'];
   const never = new Set([...once, ...onceAdmin, ...newer, ...newest, ...keys, ...links, ...limits, ...group]);
   for (const method of [...FilaService.methods, ...FilaAdmin.methods, ...FilaAuth.methods]) {
     assert.equal(isRepeatable(method), !never.has(method.name), method.name);

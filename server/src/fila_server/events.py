@@ -47,6 +47,7 @@ KINDS = (
     "store.recovered", "store.unsynced_end_dropped", "store.damage_found", "store.range_lost",
     "checkpoint.made", "checkpoint.removed", "checkpoint.refused",
     "cluster.owner", "cluster.standby", "cluster.halted", "cluster.gone", "cluster.moves", "cluster.removed",
+    "cluster.upgrades",
     "server.started", "server.draining", "server.stopped",
     MISSED,
 )  # fmt: skip

@@ -270,8 +270,8 @@ def run(settings: Config) -> None:
 
 def _begin_anew() -> None:
     """Another node was told to take over."""
+    from fila_server.cluster.anew import begin_anew
     from fila_server.cluster.moving import RESTS_S
-    from fila_server.cluster.node import begin_anew
 
     time.sleep(RESTS_S)
     begin_anew("")

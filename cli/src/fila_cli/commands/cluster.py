@@ -30,6 +30,7 @@ _MEANINGS = {"owner": Meaning.GOOD, "halted": Meaning.TROUBLE, "gone": Meaning.T
     fila cluster status
     fila cluster move
     fila cluster remove fila-3
+    fila cluster upgrade
     """,
 )
 def cluster() -> None:
@@ -77,28 +78,34 @@ def move(session: Session, node: str) -> None:
     The owner takes nothing more, finishes what is in hand, and the other node takes over at once. Refused where
     that one could not. The command waits until it serves.
     """
+    from fila.v1 import cluster_pb2
+
+    moved = session.admin.MoveOwner(cluster_pb2.MoveOwnerRequest(node=node), timeout=session.timeout_s)
+    told = _taken_over(session, moved.node, moved.term)
+    session.show(told, f"{moved.node} serves, since term {told.term}")
+
+
+def _taken_over(session: Session, node: str, term: int) -> GetClusterStatusResponse:
+    """How the group is once another term than that one is there; fails where it is not that node's."""
     import grpc
 
     from fila.v1 import cluster_pb2
 
-    moved = session.admin.MoveOwner(cluster_pb2.MoveOwnerRequest(node=node), timeout=session.timeout_s)
     ends_s = monotonic() + MOVE_S_MAX
     owner = ""
     while not owner:
         if monotonic() > ends_s:
-            raise click.ClickException(
-                f"{moved.node} was told to take over, and does not serve: look at its log"
-            )
+            raise click.ClickException(f"{node} was told to take over, and does not serve: look at its log")
         sleep(LOOK_S)
         with suppress(grpc.RpcError):
             told, _ = _asked(session)  # perhaps by the node that served before, and knows who does
             owners = [each.node for each in told.nodes if each.role == cluster_pb2.NODE_ROLE_OWNER]
-            owner = owners[0] if owners and told.term != moved.term else ""
-    if owner != moved.node:
+            owner = owners[0] if owners and told.term != term else ""
+    if owner != node:
         raise click.ClickException(
-            f"{moved.node} was told to take over, and {owner} did: look at the log of {moved.node}"
+            f"{node} was told to take over, and {owner} did: look at the log of {node}"
         )
-    session.show(told, f"{owner} serves, since term {told.term}")
+    return told
 
 
 @cluster.command(
@@ -121,6 +128,34 @@ def remove(session: Session, node: str) -> None:
     request = cluster_pb2.RemoveNodeRequest(node=node)
     removed = session.admin.RemoveNode(request, timeout=session.timeout_s)
     session.show(removed, f"{removed.node or removed.peer_addr} does not count any more, until it answers")
+
+
+@cluster.command(cls=Command, examples="fila cluster upgrade")
+@click.pass_obj
+def upgrade(session: Session) -> None:
+    """Let the group write the newest format that its nodes read, once all of them run the newer version.
+
+    Until then it writes the format that it wrote, so nodes may be given the older version back. Refused, with the
+    node's name, while one reads less or does not answer. The owner hands over, as in `fila cluster move`, and the
+    node that takes over writes the newer format. Nodes of the older version then read no further.
+    """
+    from fila.v1 import cluster_pb2
+
+    raised = session.admin.UpgradeGroup(cluster_pb2.UpgradeGroupRequest(), timeout=session.timeout_s)
+    if not raised.is_raised:
+        session.show(
+            raised, f"the group writes format {raised.format} of the log, the newest that its nodes read"
+        )
+        return
+    told = _taken_over(session, raised.node, raised.term)
+    if told.written_format != raised.format:
+        raise click.ClickException(
+            f"{raised.node} serves, and writes format {told.written_format} as before: run the command again"
+        )
+    session.show(
+        raised,
+        f"the group writes format {raised.format} of the log; {raised.node} serves, since term {told.term}",
+    )
 
 
 def _asked(session: Session) -> tuple[GetClusterStatusResponse, int]:
@@ -159,7 +194,19 @@ def _text(told: GetClusterStatusResponse, own: int) -> str:
     if own:
         nodes = counted(len(told.nodes), "node")
         return f"{rows}\ngroup {told.group}, where no node serves: {own} of {nodes} said how it is itself"
-    return f"{rows}\ngroup {told.group}, term {told.term}: {synced} of {counted(len(told.nodes), 'node')} in sync"
+    nodes = counted(len(told.nodes), "node")
+    return f"{rows}\ngroup {told.group}, term {told.term}: {synced} of {nodes} in sync{_may_upgrade(told)}"
+
+
+def _may_upgrade(told: GetClusterStatusResponse) -> str:
+    """That `upgrade` would do something, or what it waits for; empty: all is written that nodes read."""
+    reads = {each.log_format for each in told.nodes if each.node}
+    if not told.written_format or max(reads, default=0) <= told.written_format:
+        return ""
+    said = f"\nit writes format {told.written_format} of the log. "
+    if min(reads) == max(reads):
+        return f"{said}All nodes read format {max(reads)}: `fila cluster upgrade` lets it write that"
+    return f"{said}Some nodes read format {max(reads)}: `fila cluster upgrade` once all do"
 
 
 def _row(each: ClusterNode, now_ms: int) -> tuple[Cell, ...]:

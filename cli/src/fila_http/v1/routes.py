@@ -566,6 +566,14 @@ ROUTES = (
         response=cluster_pb2.RemoveNodeResponse,
     ),
     Route(
+        name='UpgradeGroup',
+        verb='POST',
+        path='/v1/cluster/upgrade',
+        call='/fila.v1.FilaAdmin/UpgradeGroup',
+        request=cluster_pb2.UpgradeGroupRequest,
+        response=cluster_pb2.UpgradeGroupResponse,
+    ),
+    Route(
         name='ListLate',
         verb='GET',
         path='/v1/late',

@@ -141,6 +141,7 @@ RPCS: dict[str, Need] = {
     "FilaAdmin/GetClusterStatus": _ADMIN,
     "FilaAdmin/MoveOwner": _ADMIN,
     "FilaAdmin/RemoveNode": _ADMIN,
+    "FilaAdmin/UpgradeGroup": _ADMIN,
     "FilaSink/OpenSink": _SINK,
     "FilaSink/Stage": Need(PRODUCE, "queue"),
     "FilaSink/Publish": _SINK,

@@ -270,8 +270,9 @@ def leave(asked: Asked, data_dir: Path, as_it_is: bool, config_path: Path | None
 
 def _follower(settings: Config, data_dir: Path) -> Callable[[], StoreCopy]:
     """What opens the copy, to read the log on."""
-    from fila_server.cluster import founding, kafka_settings, starting
+    from fila_server.cluster import formats, founding, kafka_settings, starting
     from fila_server.cluster.identity import group_id, node_number
+    from fila_server.cluster.written import WrittenFormat
     from fila_server.core.log.kafka import KafkaLog, LogRefused
     from fila_server.core.runtime.store_copy import StoreCopy
 
@@ -290,14 +291,20 @@ def _follower(settings: Config, data_dir: Path) -> Callable[[], StoreCopy]:
             f"cluster.log: {cluster.log}: {refused}. Look at its brokers, or give --as-it-is: what the log holds "
             "beyond this copy is missing then"
         ) from None
-    return lambda: StoreCopy(
-        str(data_dir),
-        settings.engine_settings(),
-        log,
-        node=node_number(cluster.node),
-        cluster=group_id(cluster.name),
-        name=str(cluster.node),
-    )
+
+    def follow() -> StoreCopy:
+        copy = StoreCopy(
+            str(data_dir),
+            settings.engine_settings(),
+            log,
+            node=node_number(cluster.node),
+            cluster=group_id(cluster.name),
+            name=str(cluster.node),
+        )
+        formats.reads_up_to(copy, WrittenFormat(data_dir).format)
+        return copy
+
+    return follow
 
 
 def _no_group(whose: str) -> errors.ConfigInvalid:

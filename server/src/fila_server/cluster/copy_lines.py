@@ -25,6 +25,8 @@ class Offer(msgspec.Struct, omit_defaults=True):
     """Of the data directory."""
     position: int = -1
     """The copy has at least what the log has up to here."""
+    log_format: int = 1
+    """What the copy holds is of no newer format of the log (written.py)."""
     files: int = 0
     bytes: int = 0
     """Of all files."""

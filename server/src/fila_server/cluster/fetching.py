@@ -38,7 +38,7 @@ def read_offer(lines: Lines) -> Offer:
     return offer
 
 
-def judge(offer: Offer, *, cluster: str, format_max: int, needed: int) -> None:
+def judge(offer: Offer, *, cluster: str, format_max: int, log_format_max: int, needed: int) -> None:
     """Whether it is of use here. Raises NotTaken."""
     if offer.cluster != cluster:
         raise NotTaken(
@@ -48,6 +48,11 @@ def judge(offer: Offer, *, cluster: str, format_max: int, needed: int) -> None:
     if offer.format > format_max:
         raise NotTaken(
             f"its copy has format {offer.format}, and this server knows up to {format_max}: upgrade this node"
+        )
+    if offer.log_format > log_format_max:
+        raise NotTaken(
+            f"the group writes format {offer.log_format} of the log, and this server reads up to {log_format_max}: "
+            "upgrade this node"
         )
     if offer.position < needed:
         raise NotTaken(

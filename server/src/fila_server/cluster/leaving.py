@@ -10,7 +10,6 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from fila_server import errors
 from fila_server.backup.copying import sync_directory
@@ -19,8 +18,9 @@ from fila_server.cluster.founding import opened
 from fila_server.cluster.giving import GIVING
 from fila_server.cluster.log_keeper import MARKS
 from fila_server.cluster.removed import REMOVED
+from fila_server.cluster.written import NOTE, WrittenFormat
 from fila_server.core.runtime.store_copy import FORMAT as COPY
-from fila_server.core.runtime.store_copy import HALTS
+from fila_server.core.runtime.store_copy import HALTS, StoreCopy
 
 READ_MS = 500
 SILENT_S_MAX = 20.0
@@ -29,53 +29,8 @@ LIVES_S = 2.0
 AS_IT_IS = "give --as-it-is to go on with what it has"
 
 
-class Follows(Protocol):
-    """As much of a copy as is needed to read the log to its end (StoreCopy)."""
-
-    @property
-    def state(self) -> int:
-        """FOLLOWS, or HALTS."""
-        ...
-
-    @property
-    def position(self) -> int:
-        """Of the last record that was read."""
-        ...
-
-    @property
-    def wall_ms(self) -> int:
-        """The time in the last record that counts."""
-        ...
-
-    @property
-    def answers(self) -> tuple[int, bool]:
-        """How often the log has answered, and whether it had nothing more the last time."""
-        ...
-
-    @property
-    def why(self) -> str:
-        """Why it halted."""
-        ...
-
-    def follow(self, wait_ms: int = 0) -> int:
-        """Take what the log has."""
-        ...
-
-    def look_again(self) -> None:
-        """The next look reads the last record once more."""
-        ...
-
-    def sync(self) -> None:
-        """What was taken survives a power cut."""
-        ...
-
-    def close(self) -> None:
-        """Another one may open the directory."""
-        ...
-
-
 def leave_group(
-    data_dir: Path, settings: dict[str, int | str], follow: Callable[[], Follows] | None
+    data_dir: Path, settings: dict[str, int | str], follow: Callable[[], StoreCopy] | None
 ) -> int | None:
     """Make a copy a broker's alone, once it has the whole log; `follow` opens it to read on, None: as it is.
 
@@ -98,7 +53,7 @@ def _damaged(data_dir: Path, what: str) -> errors.StoreError:
 
 
 def _leave(
-    data_dir: Path, settings: dict[str, int | str], follow: Callable[[], Follows] | None
+    data_dir: Path, settings: dict[str, int | str], follow: Callable[[], StoreCopy] | None
 ) -> int | None:
     store = opened(data_dir, settings)
     is_copy, position = store.format == COPY, store.applied[1]
@@ -107,7 +62,7 @@ def _leave(
         if not is_copy and (data_dir / FORMAT).read_text() != f"fila {COPY}\n":
             raise errors.StoreError(f"{data_dir} is the data of a broker alone already: start it")
         if is_copy and follow:
-            position = _caught_up(data_dir, follow())
+            position = _caught_up(data_dir, follow(), WrittenFormat(data_dir))
         store = opened(data_dir, settings)
         try:
             if is_copy:
@@ -123,13 +78,13 @@ def _leave(
     return position if is_copy else None
 
 
-def _caught_up(data_dir: Path, copy: Follows) -> int:
+def _caught_up(data_dir: Path, copy: StoreCopy, written: WrittenFormat) -> int:
     """Its position, once it is at the log's end, and nobody goes on with the log."""
     try:
-        _read_to_end(data_dir, copy)
+        _read_to_end(data_dir, copy, written)
         before_ms, until_s = copy.wall_ms, time.monotonic() + LIVES_S
         while time.monotonic() < until_s:
-            _read_to_end(data_dir, copy)
+            _read_to_end(data_dir, copy, written)
             if copy.wall_ms != before_ms:
                 raise errors.StartError(
                     "a node serves the group: its log goes on. Stop all nodes of the group first, or two brokers "
@@ -141,14 +96,14 @@ def _caught_up(data_dir: Path, copy: Follows) -> int:
         copy.close()
 
 
-def _read_to_end(data_dir: Path, copy: Follows) -> None:
+def _read_to_end(data_dir: Path, copy: StoreCopy, written: WrittenFormat) -> None:
     answers, _ = copy.answers
     copy.look_again()  # else a log that has nothing more says nothing
     until_s = time.monotonic() + SILENT_S_MAX
     while copy.answers[0] == answers or not copy.answers[1]:
         if copy.follow(READ_MS):
             until_s = time.monotonic() + SILENT_S_MAX
-        if copy.state == HALTS:
+        if copy.state == HALTS and not written.goes_on(copy):
             raise errors.StartError(
                 f"the copy in {data_dir} has the log up to offset {copy.position}, and cannot read on: {copy.why}. "
                 f"Take another node's, or {AS_IT_IS}"
@@ -164,6 +119,6 @@ def _clear_up(data_dir: Path) -> None:
     """What only a node of a group has. A copy that was set aside stays."""
     for name in (SEEDING, GIVING):
         shutil.rmtree(data_dir / name, ignore_errors=True)
-    for name in (MARKS, REMOVED):
+    for name in (MARKS, REMOVED, NOTE):
         (data_dir / name).unlink(missing_ok=True)
     sync_directory(data_dir)

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
 from fila_server import errors
-from fila_server.cluster.peers import Lines, Stranger, Trust, connected
+from fila_server.cluster.peers import CONNECTS_S_MAX, Lines, Stranger, Trust, connected
 from fila_server.cluster.watching import Handed
 from fila_server.config.cluster import Cluster
 from fila_server.config.kinds import Address
@@ -42,6 +43,8 @@ class Offer(msgspec.Struct):
     """What the owner says first."""
 
     owner: int
+    format: int = 0
+    """The next owner is to write this one; 0: what is written."""
 
 
 class Ready(msgspec.Struct):
@@ -62,11 +65,14 @@ class Taker:
     ) -> None:
         """`lacks` says why this node would not take over from that owner; `hold` makes clients wait."""
         self._lacks, self._load, self._hold, self._hear = lacks, load, hold, hear
+        self.format = 0
+        """What the owner said last that the next one is to write."""
 
     def take(self, lines: Lines, _node: str) -> None:
         """From the owner at the other end. Raises OSError where the connection ends."""
         lines.connection.settimeout(STOPS_S_MAX)
-        owner = msgspec.json.decode(lines.read(), type=Offer).owner
+        offered = msgspec.json.decode(lines.read(), type=Offer)
+        owner, self.format = offered.owner, offered.format
         why = self._lacks(owner)
         if not why:
             self._load()
@@ -101,23 +107,51 @@ class Successor:
         self._lines.connection.close()
 
 
+class Again:
+    """In the place of a successor: a node that is alone serves again, once it has begun anew."""
+
+    def __init__(self, node: str, client_addr: str, want: Callable[[], None]) -> None:
+        """`want` notes what it is to do then."""
+        self.node, self.client_addr, self._want = node, client_addr, want
+
+    def prepare(self) -> None:
+        """Who comes meanwhile is refused, and tries again."""
+
+    def tell(self) -> None:
+        """The process is about to begin anew."""
+        with contextlib.suppress(OSError):  # then nothing is raised, and the command says so
+            self._want()
+
+    def close(self) -> None:
+        """It goes on as it is."""
+
+
 class Mover:
     """What a node that serves does at an operator's word."""
 
     def __init__(
-        self, cluster: Cluster, trust: Trust, owner: int, remove: Callable[[str, str], None]
+        self,
+        cluster: Cluster,
+        trust: Trust,
+        owner: int,
+        remove: Callable[[str, str], None],
+        want_format: Callable[[int], None],
     ) -> None:
-        """`remove` takes the name and the peer address of a node that is gone for good."""
+        """`remove` takes the name and the peer address of a node that is gone for good; `want_format` what a node that
+        is alone writes once it serves again."""
         self._cluster, self._trust, self._owner, self._remove = cluster, trust, owner, remove
+        self._want_format = want_format
         self._stop_serving: Callable[[], object] = lambda: None
         self.why = ""
         """For what the node bade."""
         self.handover: Handover | None = None
         """To whom it is to hand over, as soon as it takes nothing more; None: to nobody."""
 
-    def offer(self, node: NodeStatus) -> Handover:
-        """Ask a standby whether it would take over; blocks. Raises errors.Conflict."""
-        return offer(node, self._cluster, self._trust, self._owner)
+    def offer(self, node: NodeStatus, log_format: int = 0) -> Handover:
+        """Ask a standby whether it would take over, and write that format; blocks. Raises errors.Conflict."""
+        if node.number == self._owner:
+            return Again(node.node, node.client_addr, partial(self._want_format, log_format))
+        return offer(node, self._cluster, self._trust, self._owner, log_format)
 
     def at_handover(self, stop_serving: Callable[[], object]) -> None:
         """What makes the node stop to serve."""
@@ -133,16 +167,16 @@ class Mover:
         self._stop_serving()
 
 
-def offer(node: NodeStatus, cluster: Cluster, trust: Trust, owner: int) -> Handover:
+def offer(node: NodeStatus, cluster: Cluster, trust: Trust, owner: int, log_format: int = 0) -> Handover:
     """Ask that standby whether it would take over. Raises errors.Conflict with what it lacks."""
     name, address = node.node, Address(node.peer_addr)
     try:
-        lines = connected(address, cluster, trust, MOVE)
+        lines = connected(address, cluster, trust, MOVE, CONNECTS_S_MAX)
     except (OSError, Stranger, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise errors.Conflict(f"{name} does not answer at {address}: {error}") from None
     try:
         lines.connection.settimeout(READY_S_MAX)
-        lines.write(Offer(owner))
+        lines.write(Offer(owner, log_format))
         said = msgspec.json.decode(lines.read(), type=Ready)
         if said.why:
             raise errors.Conflict(f"{name} would not take over: {said.why}")

@@ -6,11 +6,8 @@ executes itself, and what it knew of that term is gone with its memory.
 
 from __future__ import annotations
 
-import os
 import queue
-import secrets
 import signal
-import sys
 import threading
 import time
 from functools import partial
@@ -22,7 +19,8 @@ import structlog
 from fila_server import errors
 from fila_server.backup.control import ControlThread
 from fila_server.backup.last import backup_age_s
-from fila_server.cluster import kafka_settings
+from fila_server.cluster import formats, kafka_settings, written
+from fila_server.cluster.anew import begin_anew
 from fila_server.cluster.copy_lines import COPY, Offer
 from fila_server.cluster.directories import Directories
 from fila_server.cluster.giving import Giver
@@ -79,8 +77,6 @@ LOOK_S = 1.0
 HALTED_LOOK_S = 1.0
 _LACKS = {BEGINS_LATER: Lack.BEHIND, GAP: Lack.BEHIND, FOUNDED: Lack.FOUNDED, ANEW: Lack.ANEW}
 """Where a reader halts, and a copy of another node helps."""
-ANEW_S = 1.0
-"""Before a process begins anew for a fault, which may be there still."""
 
 
 class Node:
@@ -120,20 +116,27 @@ class Node:
         Path(settings.server.data_dir).mkdir(parents=True, exist_ok=True, mode=0o700)
         self._directories = Directories(Path(settings.server.data_dir))
         self._removed = RemovedNodes(self._directories.data_dir)
+        self._written = written.WrittenFormat(self._directories.data_dir)
         spare_bytes = settings.storage.min_free_bytes
         self._seeding = Seeding(
-            cluster, trust, group_id(cluster.name), self._directories, spare_bytes, self.log, self._opened
+            cluster,
+            trust,
+            group_id(cluster.name),
+            self._directories,
+            spare_bytes,
+            self.log,
+            self._opened,
+            self._written,
         )
         truncation = Truncation(cluster.log_kept_ms, cluster.log_kept_bytes)
         self._keeper = LogKeeper(self._directories.data_dir, self.number, truncation, self.log)
         self._want = self._open()
         giver = Giver(self._directories.data_dir, spare_bytes, self._offer, self._checkpoint)
         self._reseeder = Reseeder()
-        taker = Taker(self._would_lack, load, self._hold, self._events.put)
-        self._port = PeerPort(
-            cluster, trust, self.report, {COPY: giver.give, MOVE: taker.take, RESEED: self._reseeder.take}
-        )
-        self.mover = Mover(cluster, trust, self.number, self._removed.remove)
+        self._taker = Taker(self._would_lack, load, self._hold, self._events.put)
+        others = {COPY: giver.give, MOVE: self._taker.take, RESEED: self._reseeder.take}
+        self._port = PeerPort(cluster, trust, self.report, others)
+        self.mover = Mover(cluster, trust, self.number, self._removed.remove, self._written.want)
         self._peers = [Peer(address, cluster, trust, self._events.put) for address in cluster.other_nodes]
         self._clients = StandbyPorts(settings, self.group, ClusterCalls(self.status).status)
         self._control = ControlThread(self._directories.data_dir, self._checkpoint, spare_bytes)
@@ -145,6 +148,7 @@ class Node:
             with directories.locked():
                 directories.clear_up()
         if not directories.has_copy:
+            self._written.forget()
             return Want(Lack.EMPTY)
         if not directories.is_damaged:
             try:
@@ -152,7 +156,7 @@ class Node:
             except errors.StoreDamaged as damaged:
                 if not self._cluster.other_nodes:
                     raise
-                return Want(Lack.DAMAGED, _damage(str(damaged)))
+                return Want.damaged(str(damaged))
             directories.clear_up()
             return None
         if not self._cluster.other_nodes:
@@ -160,10 +164,10 @@ class Node:
                 f"the copy in {directories.data_dir} is damaged, and the group has no other node to take one from. "
                 "Move the directory away, and start with an empty one: the node reads the whole log"
             )
-        return Want(Lack.DAMAGED, _damage("the store has met damage"))
+        return Want.damaged("the store has met damage")
 
     def _opened(self, directory: Path) -> StoreCopy:
-        return StoreCopy(
+        copy = StoreCopy(
             str(directory),
             self._settings.engine_settings(),
             self.log,
@@ -171,6 +175,8 @@ class Node:
             cluster=group_id(self._cluster.name),
             name=str(self._cluster.node),
         )
+        formats.reads_up_to(copy, self._written.format)
+        return copy
 
     @property
     def copy(self) -> StoreCopy:
@@ -199,10 +205,11 @@ class Node:
             since_ms=self._role[1],
             lacks=self.lacks(),
             version=self._version,
-            formats=copy.formats if copy else (0, 0),
+            formats=(FORMAT, written.READS),
             incarnation=copy.incarnation if copy else 0,
             record_ms=copy.wall_ms if copy else 0,
             removed=self._removed.words,
+            written=self._written.format if copy else 0,
             settings=self._shared_settings,
         )
 
@@ -235,6 +242,7 @@ class Node:
             copy.waiting,
             self._takeovers,
             copy.skipped,
+            self._written.format,
         )
 
     def metrics(self) -> bytes:
@@ -251,7 +259,12 @@ class Node:
             return Offer(refused="it has no copy yet")
         if copy.state not in (FOLLOWS, BIDS, OWNS):
             return Offer(refused=f"its own copy is of no use: {copy.why or 'its term is over'}")
-        return Offer(cluster=group_id(self._cluster.name).hex(), format=FORMAT, position=copy.applied)
+        return Offer(
+            cluster=group_id(self._cluster.name).hex(),
+            format=FORMAT,
+            position=copy.applied,
+            log_format=self._written.format,
+        )
 
     def _checkpoint(self, path: str) -> None:
         copy = self._copy
@@ -331,7 +344,7 @@ class Node:
 
     def _follow(self) -> None:
         if self._reseeder.is_asked:
-            if why := self._reseeder.carry_out(self.copy, self.log):
+            if why := self._reseeder.carry_out(self.copy, self.log, self._written.format):
                 begin_anew(f"it was to be reseeded: {why}")
             self._keeper.begin(self.copy)
             self.mover.why = "an operator reseeded the group with this node's copy"
@@ -344,8 +357,9 @@ class Node:
             if self._is_reseeded():
                 self._seed(Want(Lack.ANEW, self.copy.why))
                 return
-            self._halts(self.copy.why)
-            time.sleep(HALTED_LOOK_S)
+            if not self._written.goes_on(self.copy):
+                self._halts(self.copy.why)
+                time.sleep(HALTED_LOOK_S)
             return
         if why := self._room.why_none(self.copy, is_served=self._owner() is not None):
             self._halts(why)
@@ -412,7 +426,10 @@ class Node:
             if decision.why:
                 tell = log.error if decision.is_alarm else log.info
                 tell("cluster.bids" if decision.bids else "cluster.waits", detail=decision.why)
-        if decision.bids and self.copy.bid(secrets.randbits(64), _wall_ms(), is_moved=decision.is_moved):
+        raised = self._taker.format if decision.is_moved else 0
+        if not decision.is_moved and not any(peer.answers for peer in self._peers):
+            raised = self._written.wanted
+        if decision.bids and self._written.bid(self.copy, _wall_ms(), raised, is_moved=decision.is_moved):
             self.mover.why = decision.why
             self._watch.take(_now_ms(), Bidden())
 
@@ -470,23 +487,9 @@ def _now_ms() -> int:
     return time.monotonic_ns() // 1_000_000
 
 
-def _damage(what: str) -> str:
-    """What is wrong with a copy; what a broker alone would do about it is no use here."""
-    return f"{Lack.DAMAGED.value}: {what.partition(';')[0]}"
-
-
 def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
 def _leave(*_: object) -> NoReturn:
     raise SystemExit(0)
-
-
-def begin_anew(why: str) -> NoReturn:
-    """Become the process that was started. Connections end without a word: what they asked may be in the log."""
-    log.warning("cluster.term_over", detail=why or "another node has taken over")
-    time.sleep(ANEW_S if why else 0)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - the very program that runs

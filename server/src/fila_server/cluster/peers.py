@@ -42,6 +42,8 @@ from fila_server.config.kinds import Address
 log = structlog.get_logger("fila_server.cluster.peers")
 
 ANSWER_S_MAX = 0.3
+CONNECTS_S_MAX = 2.0
+"""For so long who comes for something else than a probe waits for a connection, and for each answer on it."""
 LINE_BYTES_MAX = 4096
 STRANGERS_EVERY_S = 60.0
 STRANGERS_MAX = 64
@@ -343,11 +345,13 @@ class Peer:
         )
 
 
-def connected(address: Address, cluster: Cluster, trust: Trust, asks: str = "") -> Lines:
+def connected(
+    address: Address, cluster: Cluster, trust: Trust, asks: str = "", wait_s: float = ANSWER_S_MAX
+) -> Lines:
     """A connection to another node, over which each knows who the other is. Raises OSError, Stranger, or what comes of
     lines that are none."""
     encrypted, group = trust.client, cluster.name
-    connection = socket.create_connection((address.host, address.port), ANSWER_S_MAX)
+    connection = socket.create_connection((address.host, address.port), wait_s)
     try:
         if encrypted:
             connection = encrypted.wrap_socket(connection, server_hostname=address.host)

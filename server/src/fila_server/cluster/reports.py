@@ -57,6 +57,8 @@ class Report(msgspec.Struct):
     """The time in the last record that counts."""
     removed: tuple[str, ...] = ()
     """Nodes that an operator removed, by what it knows (removed.py)."""
+    written: int = 0
+    """The format that the group writes, as far as it has read the log (written.py); 0: it does not know."""
     settings: dict[str, str] = {}
     """Those that are no defaults: the name, and a word of four bytes that is another one for another value."""
 

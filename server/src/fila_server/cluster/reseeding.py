@@ -19,7 +19,8 @@ from typing import Protocol
 import msgspec
 
 from fila_server import errors
-from fila_server.cluster.peers import Lines, Stranger, Trust, connected
+from fila_server.cluster import formats
+from fila_server.cluster.peers import CONNECTS_S_MAX, Lines, Stranger, Trust, connected
 from fila_server.cluster.reports import Report
 from fila_server.config.cluster import Cluster
 from fila_server.config.kinds import Address
@@ -77,22 +78,23 @@ class Reseeder:
         """Somebody has told this node to."""
         return not self._asked.empty()
 
-    def carry_out(self, copy: StoreCopy, log: HasEnds) -> str:
-        """What came of it; empty: the copy owns. Otherwise it is of no use any more."""
+    def carry_out(self, copy: StoreCopy, log: HasEnds, log_format: int) -> str:
+        """What came of it; empty: the copy owns. Otherwise it is of no use any more. `log_format` is what it writes."""
         incarnation = self._asked.get()
-        why = _bid(copy, log, incarnation)
+        why = _bid(copy, log, incarnation, log_format)
         self._done.put(why)
         return why
 
 
-def _bid(copy: StoreCopy, log: HasEnds, incarnation: int) -> str:
+def _bid(copy: StoreCopy, log: HasEnds, incarnation: int, log_format: int) -> str:
     try:
         end = log.ends()[1]
     except LogRefused as refused:
         return f"the log does not answer: {refused}"
     copy.sync()
     copy.rebase(end)
-    if not copy.bid(secrets.randbits(64), time.time_ns() // 1_000_000, incarnation=incarnation):
+    nonce, wall_ms = secrets.randbits(64), time.time_ns() // 1_000_000
+    if not formats.bid(copy, nonce, wall_ms, log_format=log_format, incarnation=incarnation):
         return "the log takes nothing just now"
     ends_s = time.monotonic() + OWNS_S_MAX
     while copy.state == BIDS and time.monotonic() < ends_s:
@@ -165,7 +167,9 @@ def _rank(report: Report) -> tuple[int, int]:
 def order(one: Held, cluster: Cluster, trust: Trust, incarnation: int) -> None:
     """Tell the node to. Raises StartError with what it says."""
     try:
-        lines = connected(one.address, msgspec.structs.replace(cluster, node=OPERATOR), trust, RESEED)
+        lines = connected(
+            one.address, msgspec.structs.replace(cluster, node=OPERATOR), trust, RESEED, CONNECTS_S_MAX
+        )
         with lines.connection:
             lines.connection.settimeout(ANSWER_S_MAX + OWNS_S_MAX)
             lines.write(Order(incarnation))

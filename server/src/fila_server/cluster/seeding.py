@@ -16,11 +16,11 @@ import msgspec
 import structlog
 
 from fila_server import errors
-from fila_server.cluster import fetching
+from fila_server.cluster import fetching, written
 from fila_server.cluster.copy_lines import COPY, Offer
 from fila_server.cluster.directories import Directories
 from fila_server.cluster.fetching import NotTaken
-from fila_server.cluster.peers import Stranger, Trust, connected
+from fila_server.cluster.peers import CONNECTS_S_MAX, Stranger, Trust, connected
 from fila_server.cluster.reports import Report
 from fila_server.cluster.sources import Act, Lack, Search, Seen, Step
 from fila_server.config.cluster import Cluster
@@ -65,6 +65,11 @@ class Want:
     needed: int = -1
     """The least position that is of use."""
 
+    @classmethod
+    def damaged(cls, what: str) -> Want:
+        """What a broker alone would do about it is no use here."""
+        return cls(Lack.DAMAGED, f"{Lack.DAMAGED.value}: {what.partition(';')[0]}")
+
 
 class Seeding:
     """One node's way to a copy, from which it may be told each moment to end."""
@@ -78,9 +83,11 @@ class Seeding:
         spare_bytes: int,
         log_end: HasEnds,
         open_copy: Callable[[Path], StoreCopy],
+        written_format: written.WrittenFormat,
     ) -> None:
         self._cluster, self._trust, self._group, self._directories = cluster, trust, group.hex(), directories
         self._spare_bytes, self._log, self._open_copy = spare_bytes, log_end, open_copy
+        self._written = written_format
         self.why = ""
         """What it waits for."""
 
@@ -158,12 +165,18 @@ class Seeding:
         """A copy in place, and up to where it has the log. Raises NotTaken."""
         directories = self._directories
         try:
-            lines = connected(Address(source.address), self._cluster, self._trust, COPY)
+            lines = connected(Address(source.address), self._cluster, self._trust, COPY, CONNECTS_S_MAX)
         except (OSError, Stranger, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise NotTaken(f"it does not answer: {error}") from None
         with lines.connection:
             offer = fetching.read_offer(lines)
-            fetching.judge(offer, cluster=self._group, format_max=FORMAT, needed=needed)
+            fetching.judge(
+                offer,
+                cluster=self._group,
+                format_max=FORMAT,
+                log_format_max=written.READS,
+                needed=needed,
+            )
             try:
                 directories.begin(offer.bytes + self._spare_bytes)
             except OSError as error:
@@ -171,6 +184,7 @@ class Seeding:
             fetching.receive(lines, offer, directories.seeding, self._spare_bytes, tick)
         position = self._tried(needed)
         try:
+            self._written.at_least(offer.log_format)
             directories.finish()
             directories.put_in_place()
         except OSError as error:

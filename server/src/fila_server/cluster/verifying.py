@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from fila_server import errors
+from fila_server.cluster.written import READS
 from fila_server.core.log.kafka import LogRefused
 from fila_server.core.log.reading import LogReading
 from fila_server.core.log.record import decode
@@ -63,7 +64,7 @@ class Found:
 
 def read_all(log: Readable, *, on_progress: Callable[[int], None] = lambda _read: None) -> Found:
     """Read from offset 0 to the end that the log has by then. Raises StartError when it cannot be read."""
-    reading, found = LogReading(), Found()
+    reading, found = LogReading(READS), Found()
     for offset, content in _records(log, reading):
         taken = reading.take(offset, content)
         if reading.state()["halted"] == FOUNDED:

@@ -68,6 +68,7 @@ class ClusterCalls:
             unconfirmed_bytes=group.unconfirmed[1],
             takeovers=group.takeovers,
             skipped_records=group.skipped,
+            written_format=group.written_format,
         ).SerializeToString()
 
     @property

@@ -1,9 +1,11 @@
-"""What operators of a group ask its owner to do: MoveOwner, RemoveNode. Each is in the audit, and so is each
-takeover."""
+"""What operators of a group ask its owner to do: MoveOwner, RemoveNode, UpgradeGroup. Each is in the audit, and so is
+each takeover."""
 
 from __future__ import annotations
 
 import asyncio
+
+from google.protobuf.message import Message
 
 from fila.v1 import cluster_pb2 as pb
 from fila_server import errors
@@ -57,6 +59,24 @@ def successor(group: GroupStatus, name: str = "") -> NodeStatus:
     return max(fit, key=lambda node: node.position)
 
 
+def raised_format(group: GroupStatus) -> int:
+    """The newest format that all nodes read, which each of them has to have said. Raises errors.Conflict."""
+    newest = max(node.log_format for node in group.nodes)
+    for node in group.nodes:
+        name = node.node or node.peer_addr
+        if node.role == GONE:
+            raise errors.Conflict(
+                f"{name} does not answer, and may not read format {newest}. Start it, or remove it if it is gone for "
+                "good (fila cluster remove)"
+            )
+        if node.log_format < newest:
+            raise errors.Conflict(
+                f"{name} reads the log up to format {node.log_format}, and is Fila {node.version or '?'}: upgrade it "
+                f"first. The group writes format {group.written_format}, and goes on so"
+            )
+    return newest
+
+
 def _unfit(group: GroupStatus, node: NodeStatus) -> str:
     if node is group.own:
         return _SERVES
@@ -77,25 +97,36 @@ class GroupCommands:
     async def move(self, request: pb.MoveOwnerRequest, caller: Caller) -> bytes:
         """Let another node serve. Answered before this one stops."""
         group, own = self._of_group()
+        chosen = successor(group, request.node)
+        await self._hand_over(own, chosen, "MoveOwner", pb.MoveOwnerRequest(node=chosen.node), caller)
+        emit("cluster.moves", to=chosen.node, peer=caller.peer, principal=caller.name)
+        return pb.MoveOwnerResponse(node=chosen.node, term=group.term).SerializeToString()
+
+    async def _hand_over(
+        self,
+        own: NodeCommands,
+        chosen: NodeStatus,
+        name: str,
+        act: Message,
+        caller: Caller,
+        log_format: int = 0,
+    ) -> None:
+        """Once the answer has left, and if that node is ready for it. Raises errors.FilaServerError."""
         if self._moves_to:
             raise errors.Conflict(f"the group moves to {self._moves_to} already")
-        chosen = successor(group, request.node)
         self._moves_to = chosen.node
         try:
             loop = asyncio.get_running_loop()
-            handover = await loop.run_in_executor(None, own.offer, chosen)
+            handover = await loop.run_in_executor(None, own.offer, chosen, log_format)
             try:
-                act = pb.MoveOwnerRequest(node=chosen.node)
-                await carry_out(self._broker.call, "MoveOwner", commands.ACCESS_CHANGE, act, caller, b"")
+                await carry_out(self._broker.call, name, commands.ACCESS_CHANGE, act, caller, b"")
             except errors.FilaServerError:
                 handover.close()
                 raise
         except errors.FilaServerError:
             self._moves_to = ""
             raise
-        emit("cluster.moves", to=chosen.node, peer=caller.peer, principal=caller.name)
         loop.call_later(ANSWERED_S, own.hand_over, handover)
-        return pb.MoveOwnerResponse(node=chosen.node, term=group.term).SerializeToString()
 
     async def remove(self, request: pb.RemoveNodeRequest, caller: Caller) -> bytes:
         """Count a node no more that is gone for good."""
@@ -106,6 +137,20 @@ class GroupCommands:
         own.remove(node)
         emit("cluster.removed", node=node.node or node.peer_addr, peer=caller.peer, principal=caller.name)
         return pb.RemoveNodeResponse(node=node.node, peer_addr=node.peer_addr).SerializeToString()
+
+    async def upgrade(self, _request: pb.UpgradeGroupRequest, caller: Caller) -> bytes:
+        """Let the next owner write the newest format that all nodes read. Answered before this one stops."""
+        group, own = self._of_group()
+        newest = raised_format(group)
+        if newest <= group.written_format:
+            return pb.UpgradeGroupResponse(format=group.written_format).SerializeToString()
+        chosen = successor(group) if len(group.nodes) > 1 else group.own
+        act = pb.UpgradeGroupResponse(format=newest, node=chosen.node)
+        await self._hand_over(own, chosen, "UpgradeGroup", act, caller, newest)
+        emit("cluster.upgrades", format=newest, to=chosen.node, peer=caller.peer, principal=caller.name)
+        return pb.UpgradeGroupResponse(
+            format=newest, is_raised=True, node=chosen.node, term=group.term
+        ).SerializeToString()
 
     async def record_takeover(self) -> None:
         """Who serves from here on, and why."""

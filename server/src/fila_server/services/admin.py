@@ -104,6 +104,7 @@ def handlers(
     answers["GetClusterStatus"] = (cluster_pb2.GetClusterStatusRequest, _of_cluster(cluster))
     answers["MoveOwner"] = (cluster_pb2.MoveOwnerRequest, group.move)
     answers["RemoveNode"] = (cluster_pb2.RemoveNodeRequest, group.remove)
+    answers["UpgradeGroup"] = (cluster_pb2.UpgradeGroupRequest, group.upgrade)
     answers["GetSeries"] = (watch_pb2.GetSeriesRequest, SeriesCalls(broker, admission, check, recent).series)
     calls = {
         method: _plain(method, broker, admission, kind, request_type, row_check)

@@ -64,6 +64,8 @@ class GroupStatus:
     """Seen by this node since its start, while it was in sync."""
     skipped: int = 0
     """Records that did not count, of those that this node has read since its start."""
+    written_format: int = 0
+    """What the group writes, as far as this node has read the log; 0: it does not know."""
 
     @property
     def own(self) -> NodeStatus:
@@ -123,8 +125,9 @@ class NodeCommands(Protocol):
         """To whom it is to hand over, as soon as it takes nothing more; None: to nobody."""
         ...
 
-    def offer(self, node: NodeStatus) -> Handover:
-        """Ask a standby whether it would take over; blocks. Raises errors.Conflict."""
+    def offer(self, node: NodeStatus, log_format: int = 0) -> Handover:
+        """Ask a standby whether it would take over, and write that format; blocks. A node that is alone may name
+        itself. Raises errors.Conflict."""
         ...
 
     def at_handover(self, stop_serving: Callable[[], object]) -> None:

@@ -294,6 +294,11 @@ class FilaAdminStub(object):
                 request_serializer=fila_dot_v1_dot_cluster__pb2.RemoveNodeRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_cluster__pb2.RemoveNodeResponse.FromString,
                 )
+        self.UpgradeGroup = channel.unary_unary(
+                '/fila.v1.FilaAdmin/UpgradeGroup',
+                request_serializer=fila_dot_v1_dot_cluster__pb2.UpgradeGroupRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_cluster__pb2.UpgradeGroupResponse.FromString,
+                )
 
 
 class FilaAdminServicer(object):
@@ -680,6 +685,13 @@ class FilaAdminServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UpgradeGroup(self, request, context):
+        """Let the group write the newest format that its nodes read. Refused while one of them reads less, or does not answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FilaAdminServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -952,6 +964,11 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.RemoveNode,
                     request_deserializer=fila_dot_v1_dot_cluster__pb2.RemoveNodeRequest.FromString,
                     response_serializer=fila_dot_v1_dot_cluster__pb2.RemoveNodeResponse.SerializeToString,
+            ),
+            'UpgradeGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpgradeGroup,
+                    request_deserializer=fila_dot_v1_dot_cluster__pb2.UpgradeGroupRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_cluster__pb2.UpgradeGroupResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1880,5 +1897,22 @@ class FilaAdmin(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/RemoveNode',
             fila_dot_v1_dot_cluster__pb2.RemoveNodeRequest.SerializeToString,
             fila_dot_v1_dot_cluster__pb2.RemoveNodeResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def UpgradeGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/UpgradeGroup',
+            fila_dot_v1_dot_cluster__pb2.UpgradeGroupRequest.SerializeToString,
+            fila_dot_v1_dot_cluster__pb2.UpgradeGroupResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

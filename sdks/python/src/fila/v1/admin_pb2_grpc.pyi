@@ -156,6 +156,8 @@ class FilaAdminStub:
     """Let another node of the group serve. Refused where that one could not take over at once."""
     RemoveNode: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.RemoveNodeRequest, _cluster_pb2.RemoveNodeResponse]
     """Count a node of the group no more that is gone for good. Refused while it answers."""
+    UpgradeGroup: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.UpgradeGroupRequest, _cluster_pb2.UpgradeGroupResponse]
+    """Let the group write the newest format that its nodes read. Refused while one of them reads less, or does not answer."""
 
 @_typing.type_check_only
 class FilaAdminAsyncStub(FilaAdminStub):
@@ -274,6 +276,8 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """Let another node of the group serve. Refused where that one could not take over at once."""
     RemoveNode: _aio.UnaryUnaryMultiCallable[_cluster_pb2.RemoveNodeRequest, _cluster_pb2.RemoveNodeResponse]  # type: ignore[assignment]
     """Count a node of the group no more that is gone for good. Refused while it answers."""
+    UpgradeGroup: _aio.UnaryUnaryMultiCallable[_cluster_pb2.UpgradeGroupRequest, _cluster_pb2.UpgradeGroupResponse]  # type: ignore[assignment]
+    """Let the group write the newest format that its nodes read. Refused while one of them reads less, or does not answer."""
 
 class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
     """Make, watch, change and clean up.
@@ -713,5 +717,13 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_cluster_pb2.RemoveNodeResponse, _abc.Awaitable[_cluster_pb2.RemoveNodeResponse]]:
         """Count a node of the group no more that is gone for good. Refused while it answers."""
+
+    @_abc_1.abstractmethod
+    def UpgradeGroup(
+        self,
+        request: _cluster_pb2.UpgradeGroupRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_cluster_pb2.UpgradeGroupResponse, _abc.Awaitable[_cluster_pb2.UpgradeGroupResponse]]:
+        """Let the group write the newest format that its nodes read. Refused while one of them reads less, or does not answer."""
 
 def add_FilaAdminServicer_to_server(servicer: FilaAdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

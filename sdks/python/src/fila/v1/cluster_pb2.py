@@ -15,7 +15,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15\x66ila/v1/cluster.proto\x12\x07\x66ila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x19\n\x17GetClusterStatusRequest\"\xb6\x02\n\x18GetClusterStatusResponse\x12\x14\n\x05group\x18\x01 \x01(\tR\x05group\x12*\n\x05nodes\x18\x02 \x03(\x0b\x32\x14.fila.v1.ClusterNodeR\x05nodes\x12\x12\n\x04term\x18\x03 \x01(\x03R\x04term\x12\x1f\n\x0bshort_terms\x18\x04 \x01(\rR\nshortTerms\x12/\n\x13unconfirmed_records\x18\x05 \x01(\x04R\x12unconfirmedRecords\x12+\n\x11unconfirmed_bytes\x18\x06 \x01(\x04R\x10unconfirmedBytes\x12\x1c\n\ttakeovers\x18\x07 \x01(\x04R\ttakeovers\x12\'\n\x0fskipped_records\x18\x08 \x01(\x04R\x0eskippedRecords\"&\n\x10MoveOwnerRequest\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node\";\n\x11MoveOwnerResponse\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n\x04term\x18\x02 \x01(\x03R\x04term\"\'\n\x11RemoveNodeRequest\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node\"E\n\x12RemoveNodeResponse\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node\x12\x1b\n\tpeer_addr\x18\x02 \x01(\tR\x08peerAddr\"\x95\x04\n\x0b\x43lusterNode\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node\x12%\n\x04role\x18\x02 \x01(\x0e\x32\x11.fila.v1.NodeRoleR\x04role\x12\x30\n\x05since\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x05since\x12\x1a\n\x08position\x18\x04 \x01(\x03R\x08position\x12%\n\x0e\x62\x65hind_records\x18\x05 \x01(\x04R\rbehindRecords\x12\x17\n\x07in_sync\x18\x06 \x01(\x08R\x06inSync\x12\x14\n\x05lacks\x18\x07 \x01(\tR\x05lacks\x12\x18\n\x07version\x18\x08 \x01(\tR\x07version\x12!\n\x0cstore_format\x18\t \x01(\rR\x0bstoreFormat\x12\x1d\n\nlog_format\x18\n \x01(\rR\tlogFormat\x12&\n\x0f\x63lock_offset_ms\x18\x0b \x01(\x03R\rclockOffsetMs\x12-\n\x12\x64iffering_settings\x18\x0c \x03(\tR\x11\x64ifferingSettings\x12\x1f\n\x0b\x63lient_addr\x18\r \x01(\tR\nclientAddr\x12\x1d\n\nredis_addr\x18\x0e \x01(\tR\tredisAddr\x12\x1b\n\tpeer_addr\x18\x0f \x01(\tR\x08peerAddr\x12\x17\n\x07node_id\x18\x10 \x01(\x04R\x06nodeId*{\n\x08NodeRole\x12\x19\n\x15NODE_ROLE_UNSPECIFIED\x10\x00\x12\x13\n\x0fNODE_ROLE_OWNER\x10\x01\x12\x15\n\x11NODE_ROLE_STANDBY\x10\x02\x12\x14\n\x10NODE_ROLE_HALTED\x10\x03\x12\x12\n\x0eNODE_ROLE_GONE\x10\x04\x42\x1d\n\x0b\x64\x65v.fila.v1B\x0c\x43lusterProtoP\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15\x66ila/v1/cluster.proto\x12\x07\x66ila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x19\n\x17GetClusterStatusRequest\"\xdd\x02\n\x18GetClusterStatusResponse\x12\x14\n\x05group\x18\x01 \x01(\tR\x05group\x12*\n\x05nodes\x18\x02 \x03(\x0b\x32\x14.fila.v1.ClusterNodeR\x05nodes\x12\x12\n\x04term\x18\x03 \x01(\x03R\x04term\x12\x1f\n\x0bshort_terms\x18\x04 \x01(\rR\nshortTerms\x12/\n\x13unconfirmed_records\x18\x05 \x01(\x04R\x12unconfirmedRecords\x12+\n\x11unconfirmed_bytes\x18\x06 \x01(\x04R\x10unconfirmedBytes\x12\x1c\n\ttakeovers\x18\x07 \x01(\x04R\ttakeovers\x12\'\n\x0fskipped_records\x18\x08 \x01(\x04R\x0eskippedRecords\x12%\n\x0ewritten_format\x18\t \x01(\rR\rwrittenFormat\"&\n\x10MoveOwnerRequest\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node\";\n\x11MoveOwnerResponse\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n\x04term\x18\x02 \x01(\x03R\x04term\"\'\n\x11RemoveNodeRequest\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node\"E\n\x12RemoveNodeResponse\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node\x12\x1b\n\tpeer_addr\x18\x02 \x01(\tR\x08peerAddr\"\x15\n\x13UpgradeGroupRequest\"s\n\x14UpgradeGroupResponse\x12\x16\n\x06\x66ormat\x18\x01 \x01(\rR\x06\x66ormat\x12\x1b\n\tis_raised\x18\x02 \x01(\x08R\x08isRaised\x12\x12\n\x04node\x18\x03 \x01(\tR\x04node\x12\x12\n\x04term\x18\x04 \x01(\x03R\x04term\"\x95\x04\n\x0b\x43lusterNode\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node\x12%\n\x04role\x18\x02 \x01(\x0e\x32\x11.fila.v1.NodeRoleR\x04role\x12\x30\n\x05since\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x05since\x12\x1a\n\x08position\x18\x04 \x01(\x03R\x08position\x12%\n\x0e\x62\x65hind_records\x18\x05 \x01(\x04R\rbehindRecords\x12\x17\n\x07in_sync\x18\x06 \x01(\x08R\x06inSync\x12\x14\n\x05lacks\x18\x07 \x01(\tR\x05lacks\x12\x18\n\x07version\x18\x08 \x01(\tR\x07version\x12!\n\x0cstore_format\x18\t \x01(\rR\x0bstoreFormat\x12\x1d\n\nlog_format\x18\n \x01(\rR\tlogFormat\x12&\n\x0f\x63lock_offset_ms\x18\x0b \x01(\x03R\rclockOffsetMs\x12-\n\x12\x64iffering_settings\x18\x0c \x03(\tR\x11\x64ifferingSettings\x12\x1f\n\x0b\x63lient_addr\x18\r \x01(\tR\nclientAddr\x12\x1d\n\nredis_addr\x18\x0e \x01(\tR\tredisAddr\x12\x1b\n\tpeer_addr\x18\x0f \x01(\tR\x08peerAddr\x12\x17\n\x07node_id\x18\x10 \x01(\x04R\x06nodeId*{\n\x08NodeRole\x12\x19\n\x15NODE_ROLE_UNSPECIFIED\x10\x00\x12\x13\n\x0fNODE_ROLE_OWNER\x10\x01\x12\x15\n\x11NODE_ROLE_STANDBY\x10\x02\x12\x14\n\x10NODE_ROLE_HALTED\x10\x03\x12\x12\n\x0eNODE_ROLE_GONE\x10\x04\x42\x1d\n\x0b\x64\x65v.fila.v1B\x0c\x43lusterProtoP\x01\x62\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fila.v1.cluster_pb2', globals())
@@ -23,20 +23,24 @@ if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
   DESCRIPTOR._serialized_options = b'\n\013dev.fila.v1B\014ClusterProtoP\001'
-  _NODEROLE._serialized_start=1156
-  _NODEROLE._serialized_end=1279
+  _NODEROLE._serialized_start=1335
+  _NODEROLE._serialized_end=1458
   _GETCLUSTERSTATUSREQUEST._serialized_start=67
   _GETCLUSTERSTATUSREQUEST._serialized_end=92
   _GETCLUSTERSTATUSRESPONSE._serialized_start=95
-  _GETCLUSTERSTATUSRESPONSE._serialized_end=405
-  _MOVEOWNERREQUEST._serialized_start=407
-  _MOVEOWNERREQUEST._serialized_end=445
-  _MOVEOWNERRESPONSE._serialized_start=447
-  _MOVEOWNERRESPONSE._serialized_end=506
-  _REMOVENODEREQUEST._serialized_start=508
-  _REMOVENODEREQUEST._serialized_end=547
-  _REMOVENODERESPONSE._serialized_start=549
-  _REMOVENODERESPONSE._serialized_end=618
-  _CLUSTERNODE._serialized_start=621
-  _CLUSTERNODE._serialized_end=1154
+  _GETCLUSTERSTATUSRESPONSE._serialized_end=444
+  _MOVEOWNERREQUEST._serialized_start=446
+  _MOVEOWNERREQUEST._serialized_end=484
+  _MOVEOWNERRESPONSE._serialized_start=486
+  _MOVEOWNERRESPONSE._serialized_end=545
+  _REMOVENODEREQUEST._serialized_start=547
+  _REMOVENODEREQUEST._serialized_end=586
+  _REMOVENODERESPONSE._serialized_start=588
+  _REMOVENODERESPONSE._serialized_end=657
+  _UPGRADEGROUPREQUEST._serialized_start=659
+  _UPGRADEGROUPREQUEST._serialized_end=680
+  _UPGRADEGROUPRESPONSE._serialized_start=682
+  _UPGRADEGROUPRESPONSE._serialized_end=797
+  _CLUSTERNODE._serialized_start=800
+  _CLUSTERNODE._serialized_end=1333
 # @@protoc_insertion_point(module_scope)

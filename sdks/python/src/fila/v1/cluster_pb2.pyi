@@ -54,7 +54,7 @@ class GetClusterStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetClusterStatusResponse(_message.Message):
-    __slots__ = ["group", "nodes", "short_terms", "skipped_records", "takeovers", "term", "unconfirmed_bytes", "unconfirmed_records"]
+    __slots__ = ["group", "nodes", "short_terms", "skipped_records", "takeovers", "term", "unconfirmed_bytes", "unconfirmed_records", "written_format"]
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
     SHORT_TERMS_FIELD_NUMBER: _ClassVar[int]
@@ -63,6 +63,7 @@ class GetClusterStatusResponse(_message.Message):
     TERM_FIELD_NUMBER: _ClassVar[int]
     UNCONFIRMED_BYTES_FIELD_NUMBER: _ClassVar[int]
     UNCONFIRMED_RECORDS_FIELD_NUMBER: _ClassVar[int]
+    WRITTEN_FORMAT_FIELD_NUMBER: _ClassVar[int]
     group: str
     nodes: _containers.RepeatedCompositeFieldContainer[ClusterNode]
     short_terms: int
@@ -71,7 +72,8 @@ class GetClusterStatusResponse(_message.Message):
     term: int
     unconfirmed_bytes: int
     unconfirmed_records: int
-    def __init__(self, group: _Optional[str] = ..., nodes: _Optional[_Iterable[_Union[ClusterNode, _Mapping]]] = ..., term: _Optional[int] = ..., short_terms: _Optional[int] = ..., unconfirmed_records: _Optional[int] = ..., unconfirmed_bytes: _Optional[int] = ..., takeovers: _Optional[int] = ..., skipped_records: _Optional[int] = ...) -> None: ...
+    written_format: int
+    def __init__(self, group: _Optional[str] = ..., nodes: _Optional[_Iterable[_Union[ClusterNode, _Mapping]]] = ..., term: _Optional[int] = ..., short_terms: _Optional[int] = ..., unconfirmed_records: _Optional[int] = ..., unconfirmed_bytes: _Optional[int] = ..., takeovers: _Optional[int] = ..., skipped_records: _Optional[int] = ..., written_format: _Optional[int] = ...) -> None: ...
 
 class MoveOwnerRequest(_message.Message):
     __slots__ = ["node"]
@@ -100,6 +102,22 @@ class RemoveNodeResponse(_message.Message):
     node: str
     peer_addr: str
     def __init__(self, node: _Optional[str] = ..., peer_addr: _Optional[str] = ...) -> None: ...
+
+class UpgradeGroupRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class UpgradeGroupResponse(_message.Message):
+    __slots__ = ["format", "is_raised", "node", "term"]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    IS_RAISED_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    format: int
+    is_raised: bool
+    node: str
+    term: int
+    def __init__(self, format: _Optional[int] = ..., is_raised: bool = ..., node: _Optional[str] = ..., term: _Optional[int] = ...) -> None: ...
 
 class NodeRole(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

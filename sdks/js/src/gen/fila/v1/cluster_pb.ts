@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fila/v1/cluster.proto.
  */
 export const file_fila_v1_cluster: GenFile = /*@__PURE__*/
-  fileDesc("ChVmaWxhL3YxL2NsdXN0ZXIucHJvdG8SB2ZpbGEudjEiGQoXR2V0Q2x1c3RlclN0YXR1c1JlcXVlc3Qi1QEKGEdldENsdXN0ZXJTdGF0dXNSZXNwb25zZRINCgVncm91cBgBIAEoCRIjCgVub2RlcxgCIAMoCzIULmZpbGEudjEuQ2x1c3Rlck5vZGUSDAoEdGVybRgDIAEoAxITCgtzaG9ydF90ZXJtcxgEIAEoDRIbChN1bmNvbmZpcm1lZF9yZWNvcmRzGAUgASgEEhkKEXVuY29uZmlybWVkX2J5dGVzGAYgASgEEhEKCXRha2VvdmVycxgHIAEoBBIXCg9za2lwcGVkX3JlY29yZHMYCCABKAQiIAoQTW92ZU93bmVyUmVxdWVzdBIMCgRub2RlGAEgASgJIi8KEU1vdmVPd25lclJlc3BvbnNlEgwKBG5vZGUYASABKAkSDAoEdGVybRgCIAEoAyIhChFSZW1vdmVOb2RlUmVxdWVzdBIMCgRub2RlGAEgASgJIjUKElJlbW92ZU5vZGVSZXNwb25zZRIMCgRub2RlGAEgASgJEhEKCXBlZXJfYWRkchgCIAEoCSLuAgoLQ2x1c3Rlck5vZGUSDAoEbm9kZRgBIAEoCRIfCgRyb2xlGAIgASgOMhEuZmlsYS52MS5Ob2RlUm9sZRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcG9zaXRpb24YBCABKAMSFgoOYmVoaW5kX3JlY29yZHMYBSABKAQSDwoHaW5fc3luYxgGIAEoCBINCgVsYWNrcxgHIAEoCRIPCgd2ZXJzaW9uGAggASgJEhQKDHN0b3JlX2Zvcm1hdBgJIAEoDRISCgpsb2dfZm9ybWF0GAogASgNEhcKD2Nsb2NrX29mZnNldF9tcxgLIAEoAxIaChJkaWZmZXJpbmdfc2V0dGluZ3MYDCADKAkSEwoLY2xpZW50X2FkZHIYDSABKAkSEgoKcmVkaXNfYWRkchgOIAEoCRIRCglwZWVyX2FkZHIYDyABKAkSDwoHbm9kZV9pZBgQIAEoBCp7CghOb2RlUm9sZRIZChVOT0RFX1JPTEVfVU5TUEVDSUZJRUQQABITCg9OT0RFX1JPTEVfT1dORVIQARIVChFOT0RFX1JPTEVfU1RBTkRCWRACEhQKEE5PREVfUk9MRV9IQUxURUQQAxISCg5OT0RFX1JPTEVfR09ORRAEQh0KC2Rldi5maWxhLnYxQgxDbHVzdGVyUHJvdG9QAWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChVmaWxhL3YxL2NsdXN0ZXIucHJvdG8SB2ZpbGEudjEiGQoXR2V0Q2x1c3RlclN0YXR1c1JlcXVlc3Qi7QEKGEdldENsdXN0ZXJTdGF0dXNSZXNwb25zZRINCgVncm91cBgBIAEoCRIjCgVub2RlcxgCIAMoCzIULmZpbGEudjEuQ2x1c3Rlck5vZGUSDAoEdGVybRgDIAEoAxITCgtzaG9ydF90ZXJtcxgEIAEoDRIbChN1bmNvbmZpcm1lZF9yZWNvcmRzGAUgASgEEhkKEXVuY29uZmlybWVkX2J5dGVzGAYgASgEEhEKCXRha2VvdmVycxgHIAEoBBIXCg9za2lwcGVkX3JlY29yZHMYCCABKAQSFgoOd3JpdHRlbl9mb3JtYXQYCSABKA0iIAoQTW92ZU93bmVyUmVxdWVzdBIMCgRub2RlGAEgASgJIi8KEU1vdmVPd25lclJlc3BvbnNlEgwKBG5vZGUYASABKAkSDAoEdGVybRgCIAEoAyIhChFSZW1vdmVOb2RlUmVxdWVzdBIMCgRub2RlGAEgASgJIjUKElJlbW92ZU5vZGVSZXNwb25zZRIMCgRub2RlGAEgASgJEhEKCXBlZXJfYWRkchgCIAEoCSIVChNVcGdyYWRlR3JvdXBSZXF1ZXN0IlUKFFVwZ3JhZGVHcm91cFJlc3BvbnNlEg4KBmZvcm1hdBgBIAEoDRIRCglpc19yYWlzZWQYAiABKAgSDAoEbm9kZRgDIAEoCRIMCgR0ZXJtGAQgASgDIu4CCgtDbHVzdGVyTm9kZRIMCgRub2RlGAEgASgJEh8KBHJvbGUYAiABKA4yES5maWxhLnYxLk5vZGVSb2xlEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghwb3NpdGlvbhgEIAEoAxIWCg5iZWhpbmRfcmVjb3JkcxgFIAEoBBIPCgdpbl9zeW5jGAYgASgIEg0KBWxhY2tzGAcgASgJEg8KB3ZlcnNpb24YCCABKAkSFAoMc3RvcmVfZm9ybWF0GAkgASgNEhIKCmxvZ19mb3JtYXQYCiABKA0SFwoPY2xvY2tfb2Zmc2V0X21zGAsgASgDEhoKEmRpZmZlcmluZ19zZXR0aW5ncxgMIAMoCRITCgtjbGllbnRfYWRkchgNIAEoCRISCgpyZWRpc19hZGRyGA4gASgJEhEKCXBlZXJfYWRkchgPIAEoCRIPCgdub2RlX2lkGBAgASgEKnsKCE5vZGVSb2xlEhkKFU5PREVfUk9MRV9VTlNQRUNJRklFRBAAEhMKD05PREVfUk9MRV9PV05FUhABEhUKEU5PREVfUk9MRV9TVEFOREJZEAISFAoQTk9ERV9ST0xFX0hBTFRFRBADEhIKDk5PREVfUk9MRV9HT05FEARCHQoLZGV2LmZpbGEudjFCDENsdXN0ZXJQcm90b1ABYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * There is one group.
@@ -92,6 +92,13 @@ export type GetClusterStatusResponse = Message<"fila.v1.GetClusterStatusResponse
    * @generated from field: uint64 skipped_records = 8;
    */
   skippedRecords: bigint;
+
+  /**
+   * The format that the group writes; 0: the node that answers does not know yet.
+   *
+   * @generated from field: uint32 written_format = 9;
+   */
+  writtenFormat: number;
 };
 
 /**
@@ -198,6 +205,63 @@ export type RemoveNodeResponse = Message<"fila.v1.RemoveNodeResponse"> & {
  */
 export const RemoveNodeResponseSchema: GenMessage<RemoveNodeResponse> = /*@__PURE__*/
   messageDesc(file_fila_v1_cluster, 5);
+
+/**
+ * The group is to write the newest format that its nodes read.
+ *
+ * @generated from message fila.v1.UpgradeGroupRequest
+ */
+export type UpgradeGroupRequest = Message<"fila.v1.UpgradeGroupRequest"> & {
+};
+
+/**
+ * Describes the message fila.v1.UpgradeGroupRequest.
+ * Use `create(UpgradeGroupRequestSchema)` to create a new message.
+ */
+export const UpgradeGroupRequestSchema: GenMessage<UpgradeGroupRequest> = /*@__PURE__*/
+  messageDesc(file_fila_v1_cluster, 6);
+
+/**
+ * Another node takes over and writes it; or there was nothing to do.
+ *
+ * @generated from message fila.v1.UpgradeGroupResponse
+ */
+export type UpgradeGroupResponse = Message<"fila.v1.UpgradeGroupResponse"> & {
+  /**
+   * The format that the group writes from then on.
+   *
+   * @generated from field: uint32 format = 1;
+   */
+  format: number;
+
+  /**
+   * Whether it is a newer one than it wrote.
+   *
+   * @generated from field: bool is_raised = 2;
+   */
+  isRaised: boolean;
+
+  /**
+   * The node that takes over; empty where nothing is raised.
+   *
+   * @generated from field: string node = 3;
+   */
+  node: string;
+
+  /**
+   * The term that ends with it.
+   *
+   * @generated from field: int64 term = 4;
+   */
+  term: bigint;
+};
+
+/**
+ * Describes the message fila.v1.UpgradeGroupResponse.
+ * Use `create(UpgradeGroupResponseSchema)` to create a new message.
+ */
+export const UpgradeGroupResponseSchema: GenMessage<UpgradeGroupResponse> = /*@__PURE__*/
+  messageDesc(file_fila_v1_cluster, 7);
 
 /**
  * One node, by what it said last.
@@ -323,7 +387,7 @@ export type ClusterNode = Message<"fila.v1.ClusterNode"> & {
  * Use `create(ClusterNodeSchema)` to create a new message.
  */
 export const ClusterNodeSchema: GenMessage<ClusterNode> = /*@__PURE__*/
-  messageDesc(file_fila_v1_cluster, 6);
+  messageDesc(file_fila_v1_cluster, 8);
 
 /**
  * What a node of a group does.
