@@ -334,7 +334,9 @@ class Holding(Generic[MessageT]):
 
     def _tell_taken(self) -> None:
         """What loops take and settle one by one is told together, before anything that depends on it."""
-        control, settled = self.control, list[tuple[Loop, int]]()
+        control = self.control
+        settled: list[tuple[Loop, int]] = []
+        answered: list[Loop] = []
         for loop in self._known.values():
             if loop.taken != loop.taken_told:
                 count, loop.taken_told = loop.taken - loop.taken_told, loop.taken
@@ -342,16 +344,17 @@ class Holding(Generic[MessageT]):
             if loop.settled != loop.settled_told:
                 settled.append((loop, loop.settled - loop.settled_told))
                 loop.settled_told = loop.settled
+            if loop.settled_by is not loop.answer_told and loop.settled == loop.taken:
+                answered.append(loop)
         for loop, count in settled:
             self._obey(control.settled(self._now_us(), loop.number, count))
             if loop.has_parted and loop.settled == loop.taken:
                 del self._known[loop.number]
-        for loop in self._known.values():
+        for loop in answered:
             by = loop.settled_by
-            answered_s = None if by is None or by is loop.answer_told else by.answered_s
-            if answered_s is not None and loop.settled == loop.taken:
+            if by is not None and by.answered_s is not None:
                 loop.answer_told = by
-                control.answered(int(answered_s * 1e6), loop.number)
+                control.answered(int(by.answered_s * 1e6), loop.number)
 
     def _now_us(self) -> int:
         return int(self._now_s() * 1e6)

@@ -186,6 +186,12 @@ class _Loop:
         self.answered_us: int | None = None
         """When the broker answered that."""
 
+    @property
+    def counted_since_us(self) -> int | None:
+        """Since when it has counted as coming free, which it does for `buffer_us`; None while no moment ends it. A
+        loop that has worked for longer than a buffer lasts does not: when it will be free is not known."""
+        return self.answered_us if self.is_settled else self.began_us
+
 
 class AdaptivePrefetch:
     """A window that follows how fast the program works."""
@@ -197,6 +203,7 @@ class AdaptivePrefetch:
         self._buffer_us = buffer_us
         self._after = HandlingTimes()  # from the broker's answer to the loop's asking
         self._loops: dict[int, _Loop] = {}
+        self._slots = 0  # of all loops together
         self._working = 0  # how many of them have something to work on
         self._moved = False  # whether a loop's places left the window or come back to it
         self._in_hand = 0
@@ -249,11 +256,14 @@ class AdaptivePrefetch:
     def joined(self, now_us: int, loop: int, size: int) -> Decision | None:
         """A loop that works on up to `size` messages at once begins."""
         self._loops[loop] = _Loop(size)
+        self._slots += size
         return self._decide(now_us)
 
     def left(self, now_us: int, loop: int) -> Decision | None:
         """A loop ends."""
-        if self._loops.pop(loop).began_us is not None:
+        gone = self._loops.pop(loop)
+        self._slots -= gone.size
+        if gone.began_us is not None:
             self._working -= 1
         return self._decide(now_us)
 
@@ -294,7 +304,7 @@ class AdaptivePrefetch:
         if oldest_us is None:
             return None
         moments = [oldest_us + AGE_FACTOR * self._buffer_us]
-        counted = (self._counted_since_us(loop) for loop in self._loops.values())
+        counted = (loop.counted_since_us for loop in self._loops.values())
         moments += [since_us + self._buffer_us for since_us in counted if since_us is not None]
         return min((moment for moment in moments if moment > self._decided_us), default=None)
 
@@ -309,16 +319,6 @@ class AdaptivePrefetch:
 
     # The decision.
 
-    def _counted_since_us(self, loop: _Loop) -> int | None:
-        """Since when a loop has counted as coming free, which it does for `buffer_us`; None while no moment ends it."""
-        return loop.answered_us if loop.is_settled else loop.began_us
-
-    def _is_coming_free(self, loop: _Loop, now_us: int) -> bool:
-        """Whether a loop that has begun something will soon be free. One that has worked for longer than a buffer
-        lasts is not: when it will be free is not known."""
-        since_us = self._counted_since_us(loop)
-        return since_us is None or now_us - since_us < self._buffer_us
-
     def _decide(self, now_us: int) -> Decision | None:
         self._decided_us = now_us
         idle = coming = places = 0
@@ -326,10 +326,12 @@ class AdaptivePrefetch:
             if loop.began_us is None:
                 idle += 1
                 places += loop.size
-            elif self._is_coming_free(loop, now_us):
+                continue
+            since_us = loop.answered_us if loop.is_settled else loop.began_us  # as counted_since_us
+            if since_us is None or now_us - since_us < self._buffer_us:
                 coming += 1
-                if not (loop.is_settled and self.acks_first):
-                    places += max(0, loop.size - loop.held)
+                if loop.size > loop.held and not (loop.is_settled and self.acks_first):
+                    places += loop.size - loop.held
         oldest_us = self._oldest_us()
         # With a loop idle nothing lies unbegun for longer than it takes to hand it out.
         aged = (
@@ -342,7 +344,9 @@ class AdaptivePrefetch:
             self.times.clear()
             self._earned = SETTLED_PER_BUFFERED
 
-        hands = self._hands(places)
+        # What is in hand, and one for each free place of the loops that come free: so a loop that passes its messages
+        # on is not held up.
+        hands = min(self._in_hand + places, max(self._slots, BUFFER_MESSAGES_MAX))
         buffer = self._buffer_messages(idle + coming)
         target = min(hands + buffer, WINDOW_MAX)
         spare = max(0, hands - self._in_hand)
@@ -357,12 +361,6 @@ class AdaptivePrefetch:
         self._earned = max(0, self._earned - SETTLED_PER_BUFFERED * give_back)
         self._forget_newest(give_back)
         return Decision(target, give_back)
-
-    def _hands(self, places: int) -> int:
-        """How many messages may be in hand: those that are, and one for each free place of the loops that come free.
-        So a loop that passes its messages on is not held up."""
-        slots = sum(loop.size for loop in self._loops.values())
-        return min(self._in_hand + places, max(slots, BUFFER_MESSAGES_MAX))
 
     def _buffer_messages(self, coming_free: int) -> int:
         """How many messages may wait: what the loops that come free do in `buffer_us`."""
