@@ -123,3 +123,28 @@ def test_a_recording_that_lacks_a_column_is_followed_without_it_and_says_so(reco
     outcome = verified(recorded | {columns.DECISIONS: old})
     assert outcome.difference is None
     assert outcome.lacking == ("wait_held_ms", "weight")
+
+
+def in_two(row: Row) -> list[Row]:
+    """A row of several messages as two: of its first, and of the others."""
+    count = len(row["offsets"])
+    lists = {
+        name: values for name, values in row.items() if isinstance(values, list) and name != "throttle_keys"
+    }
+    first = {name: values[:1] for name, values in lists.items()}
+    others = {name: values[1:] if len(values) == count else values for name, values in lists.items()}
+    return [row | first, row | others]
+
+
+@pytest.mark.parametrize("is_falsified", [False, True])
+def test_rows_that_were_cut_at_other_messages_say_the_same_and_hide_nothing(
+    recorded: Tables, is_falsified: bool
+):
+    rows = recorded[columns.DECISIONS].to_pylist()
+    at = next(number for number, row in enumerate(rows) if len(row["offsets"] or ()) > 1)
+    cut = [*rows[:at], *in_two(rows[at]), *rows[at + 1 :]]
+    if is_falsified:
+        cut[at + 1]["costs"] = [cut[at + 1]["costs"][0] + 1]
+    decisions = pa.Table.from_pylist(cut, schema=columns.SCHEMAS[columns.DECISIONS])
+    difference = verified(recorded | {columns.DECISIONS: decisions}).difference
+    assert (difference.column if difference else None) == ("cost" if is_falsified else None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,12 +50,23 @@ class Difference:
 
 
 class Comparison:
-    """Takes what is made anew in pieces, and the recorded rows as they are needed."""
+    """Takes what is made anew in pieces, and the recorded rows as they are needed.
 
-    def __init__(self, recorded: Iterable[pa.Table], first: pa.Table | None) -> None:
-        """first: recorded rows that come before all others."""
+    Rows of many messages are compared whole. Where one differs, or is cut at another message than its fellow, the rows
+    of both sides are laid out, a message each, until nothing is left of either.
+    """
+
+    def __init__(
+        self,
+        recorded: Iterable[pa.Table],
+        first: pa.Table | None = None,
+        laid_out: Callable[[pa.Table], pa.Table] | None = None,
+    ) -> None:
+        """first: recorded rows that come before all others, laid out. laid_out: how rows are; None: they are."""
         self._recorded = iter(recorded)
+        self._laid_out = laid_out
         self._left: dict[bool, pa.Table | None] = {True: None, False: first}
+        self._is_laid_out = laid_out is None or bool(first)
         self.compared = 0
         self.delivered = 0
         self.difference: Difference | None = None
@@ -64,21 +75,30 @@ class Comparison:
 
     @property
     def recorded_left(self) -> pa.Table | None:
-        """What was recorded, and not made so far."""
+        """What was recorded, and not made so far, laid out."""
+        self._lay_out()
         return self._left[False]
 
     def take(self, made: pa.Table) -> None:
-        """Compare with as much as was recorded."""
+        """Compare with as much as was recorded. What lies in `made` may change afterwards."""
         self._add(True, made)
         while self.difference is None and self._length(True):
             if not self._length(False) and not self._more():
-                return
-            self._compare(min(self._length(True), self._length(False)))
+                break
+            count = min(self._length(True), self._length(False))
+            if self._is_laid_out:
+                self._compare(count)
+            elif not self._are_the_same(count):
+                self._lay_out()
+        left = self._left[True]
+        if left is not None and len(left):
+            self._left[True] = left.take(pa.array(range(len(left))))
 
     def end(self, last_pass: int) -> None:
         """All is replayed: what is left on one side, before the last pass, is a difference."""
         while self.difference is None and self._more():
             pass
+        self._lay_out()
         for is_made in (True, False):
             left = self._left[is_made]
             if self.difference is None and left is not None and len(left):
@@ -92,9 +112,12 @@ class Comparison:
         return len(left) if left is not None else 0
 
     def _add(self, is_made: bool, part: pa.Table) -> None:
-        left = self._left[is_made]
-        if left is not None and len(left):
-            part = pa.concat_tables([left, part], promote_options="default")
+        if not (self._length(True) or self._length(False)):
+            self._is_laid_out = self._laid_out is None
+        elif self._is_laid_out and self._laid_out is not None:
+            part = self._laid_out(part)
+        if self._length(is_made):
+            part = pa.concat_tables([self._left[is_made], part], promote_options="default")
         self._left[is_made] = part
 
     def _more(self) -> bool:
@@ -102,6 +125,31 @@ class Comparison:
         if part is not None:
             self._add(False, part)
         return part is not None
+
+    def _lay_out(self) -> None:
+        if self._is_laid_out or self._laid_out is None:
+            return
+        self._is_laid_out = True
+        for is_made, left in self._left.items():
+            if left is not None:
+                self._left[is_made] = self._laid_out(left)
+
+    def _are_the_same(self, count: int) -> bool:
+        """Pass over as many rows as both sides have, if they are the same in every column."""
+        made, recorded = self._left[True], self._left[False]
+        assert made is not None
+        assert recorded is not None
+        one, other = made.slice(0, count), recorded.slice(0, count)
+        if set(one.column_names) != set(other.column_names):
+            return False
+        if not all(one.column(name).equals(other.column(name)) for name in one.column_names):
+            return False
+        messages = pc.list_value_length(one.column("offsets"))
+        self.compared += pc.sum(messages).as_py() or 0
+        delivered = pc.equal(one.column("kind"), "delivered")
+        self.delivered += pc.sum(messages.filter(delivered)).as_py() or 0
+        self._left[True], self._left[False] = made.slice(count), recorded.slice(count)
+        return True
 
     def _compare(self, count: int) -> None:
         made, recorded = self._left[True], self._left[False]

@@ -129,11 +129,11 @@ def _follow(
     changes: Iterable[pa.Table] | None,
     runs_newest: bool,
 ) -> Followed:
-    compared = {columns.DECISIONS: Comparison(map(flat, decisions), start.decisions)}
+    compared = {columns.DECISIONS: Comparison(decisions, start.decisions, flat)}
     if changes is not None:
         behind = pc.field("pass") > start.replay.passes
         compared[columns.CHANGES] = Comparison(
-            (part.filter(behind) if start.decisions is not None else part for part in changes), None
+            part.filter(behind) if start.decisions is not None else part for part in changes
         )
     passes = WholePasses(itertools.chain([start.inputs], inputs))
     for part in passes:
@@ -289,14 +289,8 @@ def _taken(replay: Replay, *, cut: bool) -> Iterator[tuple[str, pa.Table]]:
     if cut:
         recording.end_block()
     while (block := recording.take()) is not None:
-        for name, made in columns.tables(block).items():
-            yield name, flat(made) if name == columns.DECISIONS else _kept(made)
+        yield from columns.tables(block).items()
         block.give_back()
-
-
-def _kept(made: pa.Table) -> pa.Table:
-    """A copy, since what is not compared at once outlives its block."""
-    return made.take(pa.array(range(len(made))))
 
 
 __all__ = [

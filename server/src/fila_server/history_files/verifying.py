@@ -262,8 +262,11 @@ def _first_pass(segment: Segment) -> int:
 
 
 def verify_all(directory: Path, entries: Sequence[Entry]) -> list[Verdict]:
-    """Replay every segment of a history, each in a process of its own, as many at a time as there are processors."""
+    """Replay every segment of a history: one alone in this process, which can do so once; several each in a process of
+    its own, as many at a time as there are processors."""
     found = segments(entries, str(directory))
+    if len(found) == 1:
+        return [verify(found[0])]
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         return list(pool.map(_in_a_process, found))
 
