@@ -22,8 +22,12 @@ from fila_server.core.replay.replay import NotReplayable, Replay
 from fila_server.core.runtime.engine import DECISION_RULES
 from fila_server.history_files import columns
 from fila_server.history_files.alike import Comparison, Difference, flat
+from fila_server.history_files.of_group import runs_in_group
 
 R = TypeVar("R", bound=Replay)
+META, APPLIED = 0, b"applied"
+"""A copy of a group has this record: how far it is in the log (core/formats/applying.pxd). That of a group that begins
+has not: there it shows in the second pass that the opening promised nothing by itself."""
 
 
 class NoBase(Exception):
@@ -222,11 +226,32 @@ def begin(inputs: Iterator[pa.Table], folder: Path, kind: type[R], more_seed: in
             )
         sample = int(head.get("sample", 1))
         head["seed"] += more_seed
-        return kind(str(folder), head, records, sample=sample), so_far.slice(ends + 1)
+        is_of_group = any(family == META and key == APPLIED for family, key, _ in records)
+        replay = kind(str(folder), head, records, sample=sample)
+        rest = _to_second_pass(so_far.slice(ends + 1), inputs)
+        if is_of_group or _begins_a_group(rest):
+            runs_in_group(replay)
+        return replay, rest
     raise NoBase(
         "the recording has no base: its first file is gone, or follows a gap. Only what was recorded since a "
         "start of the broker can be replayed"
     )
+
+
+def _to_second_pass(rest: pa.Table, inputs: Iterator[pa.Table]) -> pa.Table:
+    """What is behind the base, with as much more as it takes to see two passes."""
+    while pc.sum(pc.equal(rest.column("kind"), "pass")).as_py() in (None, 0, 1):
+        part = next(inputs, None)
+        if part is None:
+            break
+        rest = pa.concat_tables([rest, part])
+    return rest
+
+
+def _begins_a_group(rest: pa.Table) -> bool:
+    """Whether the second pass saw nothing durable."""
+    durable = rest.filter(pc.equal(rest.column("kind"), "pass")).column("b")
+    return len(durable) > 1 and durable[1].as_py() == 0
 
 
 def in_whole(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
