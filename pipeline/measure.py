@@ -4,6 +4,7 @@
     pipeline/.venv/bin/python pipeline/measure.py fairness --events 10000000
     pipeline/.venv/bin/python pipeline/measure.py read --messages 1000000
     pipeline/.venv/bin/python pipeline/measure.py write --messages 1000000
+    pipeline/.venv/bin/python pipeline/measure.py read --messages 1000000 --secure   # with keys and TLS
     pipeline/.venv/bin/python pipeline/measure.py backtest --messages 1000000
 
 One JSON object on the last line. A history of so many events is an hour of a made-up one, again and again. What is
@@ -25,11 +26,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import grpc
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from fila_bench.admin import Admin
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "bench"))
@@ -96,15 +101,11 @@ def grow(history: Path, events: int) -> int:
 
 def read(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """A stream of the whole log to nowhere."""
-    from fila_bench.admin import Admin
-    from fila_bench.server import Server
-
-    with Server() as server:
-        with Admin(server.address) as admin:
-            admin.create("q", fairness_key_header="tenant", retention={"soft_period_ms": 3_600_000})
-            admin.enqueue_many("q", _messages(given.messages))
+    with _broker(given, folder) as (admin, options):
+        admin.create("q", fairness_key_header="tenant", retention={"soft_period_ms": 3_600_000})
+        admin.enqueue_many("q", _messages(given.messages))
         spark = _spark(folder)
-        rows = spark.readStream.format("fila").option("address", server.address)
+        rows = spark.readStream.format("fila").options(**options)
         stream = rows.option("maxMessagesPerTrigger", 250_000).load("q")
         writer = stream.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
         told = _streamed(writer)
@@ -114,12 +115,8 @@ def read(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 def write(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """A stream of Parquet files into a queue, published once a batch."""
-    from fila_bench.admin import Admin
-    from fila_bench.server import Server
-
-    with Server() as server:
-        with Admin(server.address) as admin:
-            admin.create("q", fairness_key_header="tenant")
+    with _broker(given, folder) as (admin, options):
+        admin.create("q", fairness_key_header="tenant")
         spark = _spark(folder)
         made = spark.range(given.messages).selectExpr(
             f"cast(repeat('x', {PAYLOAD_BYTES}) as binary) as payload",
@@ -129,12 +126,39 @@ def write(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
         rows = (
             spark.readStream.schema(made.schema).option("maxFilesPerTrigger", 2).parquet(str(folder / "in"))
         )
-        writer = rows.writeStream.format("fila").option("address", server.address).option("batchSize", 2_000)
+        writer = rows.writeStream.format("fila").options(**options).option("batchSize", 2_000)
         told = _streamed(writer.option("checkpointLocation", str(folder / "checkpoint")), "q")
-        with Admin(server.address) as admin:
-            assert admin.stats("q").depth == given.messages, "the queue has not all of it"
+        assert admin.stats("q").depth == given.messages, "the queue has not all of it"
         spark.stop()
     return told
+
+
+@contextlib.contextmanager
+def _broker(given: argparse.Namespace, folder: Path) -> Iterator[tuple[Admin, dict[str, str]]]:
+    """A broker, somebody who may do everything there, and the options that Spark finds it with."""
+    from fila_bench.admin import Admin
+    from fila_bench.server import Server
+
+    if not given.secure:
+        with Server() as server, Admin(server.address) as admin:
+            yield admin, {"address": server.address}
+        return
+    certificate, key_file = folder / "broker.pem", folder / "broker.key"
+    new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key_file)
+    names = ("-subj", "/CN=broker", "-addext", "subjectAltName=IP:127.0.0.1")
+    subprocess.run(
+        ["openssl", "req", "-x509", *new_key, *names, "-days", "2", "-out", certificate],
+        check=True,
+        capture_output=True,
+    )
+    secured = {"tls__cert_file": str(certificate), "tls__key_file": str(key_file), "auth__enabled": "true"}
+    with Server(**secured) as server:
+        token = (server.data_dir / "bootstrap-key").read_text().strip()
+        credentials = grpc.composite_channel_credentials(
+            grpc.ssl_channel_credentials(certificate.read_bytes()), grpc.access_token_call_credentials(token)
+        )
+        with Admin(server.address, credentials) as admin:
+            yield admin, {"address": server.address, "token": token, "caFile": str(certificate)}
 
 
 def _messages(count: int) -> Iterator[tuple[dict[str, str], bytes]]:
@@ -216,6 +240,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("what", choices=MEASURES)
     parser.add_argument("--events", type=int, default=10_000_000)
     parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--secure", action="store_true", help="read and write with keys and TLS")
     parser.add_argument(
         "--history", type=Path, help="for backtest: a recording [one of --messages, made for it]"
     )

@@ -17,9 +17,12 @@ _BATCH_MESSAGES = 1_000
 class Admin:
     """A blocking client: `with Admin(address) as admin: admin.create("orders", ...)`."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, credentials: grpc.ChannelCredentials | None = None) -> None:
         options = [("grpc.max_receive_message_length", -1)]
-        self._channel = grpc.insecure_channel(address, options=options)
+        if credentials is None:
+            self._channel = grpc.insecure_channel(address, options=options)
+        else:
+            self._channel = grpc.secure_channel(address, credentials, options=options)
         self._admin = admin_pb2_grpc.FilaAdminStub(self._channel)
         self._service = service_pb2_grpc.FilaServiceStub(self._channel)
 
