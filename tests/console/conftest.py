@@ -114,6 +114,20 @@ def console(broker: RunningServer) -> Iterator[RunningConsole]:
     running.stop()
 
 
+@pytest.fixture
+def start() -> Iterator[Callable[..., RunningConsole]]:
+    """Consoles of brokers at the addresses that are given; they end with the test."""
+    running: list[RunningConsole] = []
+
+    def started(broker: str) -> RunningConsole:
+        running.append(start_console(broker))
+        return running[-1]
+
+    yield started
+    for each in running:
+        each.stop()
+
+
 @dataclass
 class Keyed:
     """A broker that asks for keys, and its console."""

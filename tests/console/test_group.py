@@ -188,11 +188,10 @@ def test_where_no_node_serves_each_that_answers_says_how_it_is(console, group):
     assert "fila-2 cannot take over: it serves already" in preview(console, "move", "fila-2")
 
 
-def test_a_broker_alone_has_no_page_of_a_group_and_no_menu_that_leads_to_one():
+def test_a_broker_alone_has_no_page_of_a_group_and_no_menu_that_leads_to_one(start):
     alone = FakeBroker()
-    console = start_console(alone.address)
+    console = start(alone.address)
     page, other = console.get(HOME + "group"), console.get(HOME + "limits")
-    console.stop()
     alone.stop()
 
     assert page.status == 404

@@ -20,7 +20,7 @@ from fila_console.settings import Broker
 from fila_console.trouble import Trouble
 from fila_console.upstream import Upstream
 from tests.cli.fake_broker import FakeBroker
-from tests.console.conftest import start_console, until
+from tests.console.conftest import until
 from tests.console.test_levers import NO_PARTS, limit_of, line_in, posted, words
 
 pytestmark = [pytest.mark.e2e]
@@ -70,8 +70,8 @@ async def test_a_broker_that_answers_too_late_is_told_in_words_and_a_change_may_
     assert "may have been made, or not" in changed.value.text
 
 
-def test_a_broker_that_dies_under_a_change_leaves_no_word_of_done(fake):
-    console = start_console(fake.address)
+def test_a_broker_that_dies_under_a_change_leaves_no_word_of_done(fake, start):
+    console = start(fake.address)
     token = console.get(HOME + "limits").csrf
 
     def dies(_: Any) -> admin_pb2.SetKeyPolicyResponse:
@@ -80,7 +80,6 @@ def test_a_broker_that_dies_under_a_change_leaves_no_word_of_done(fake):
 
     fake.answers["SetKeyPolicy"] = dies
     answer = console.post(HOME + "queues/orders/key?key=acme", {"csrf": token, "paused": "yes"})
-    console.stop()
 
     assert answer.status == 503
     assert "The change may have been made, or not" in words(answer)
@@ -161,7 +160,7 @@ def test_times_are_the_brokers_and_that_its_clock_differs_is_said(ahead_s, said)
     assert clock.now_s() - datetime.now(UTC).timestamp() == pytest.approx(ahead_s, abs=2)
 
 
-def test_a_page_of_a_broker_whose_clock_is_an_hour_ahead_has_its_times(fake):
+def test_a_page_of_a_broker_whose_clock_is_an_hour_ahead_has_its_times(fake, start):
     now = datetime.now(UTC) + timedelta(hours=1, seconds=20)
     told = watch_pb2.WatchStatsResponse(sequence=1, full=True)
     told.at.FromDatetime(now)
@@ -179,10 +178,9 @@ def test_a_page_of_a_broker_whose_clock_is_an_hour_ahead_has_its_times(fake):
         "WatchStats": stream,
         "ListLate": events_pb2.ListLateResponse(keys=[late], waiting_keys=1),
     }
-    console = start_console(fake.address)
+    console = start(fake.address)
     # Who is late is asked for beside the page, which does not wait for long.
     page = until(lambda: page if "mail" in (page := words(console.get(HOME))) else "")
-    console.stop()
     is_over.set()
 
     assert "by the broker's clock, 1 h 00 min ahead of this console's" in page

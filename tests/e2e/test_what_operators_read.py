@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from fila.v1 import admin_pb2 as pb
-from fila.v1 import service_pb2
+from fila.v1 import events_pb2, service_pb2
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -169,6 +169,23 @@ def test_a_pause_of_a_queue_outlives_a_restart(start_server):
     again = start_server()
 
     assert lease(again, "orders") == []
+
+
+def test_of_a_pause_that_meets_a_resumption_it_is_known_since_when_or_it_is_none(server, queue):
+    """What one of two who press at once read before must not decide what is kept of the other's."""
+    server.admin.SetKeyPolicy(pb.SetKeyPolicyRequest(queue=queue, fairness_key="acme", paused=True))
+    for _ in range(60):
+        pressed = [
+            server.admin.SetKeyPolicy.future(
+                pb.SetKeyPolicyRequest(queue=queue, fairness_key="acme", paused=is_paused)
+            )
+            for is_paused in (True, False, True)
+        ]
+        for each in pressed:
+            each.result(30)
+        asked = events_pb2.ListKeyPoliciesRequest(queue=queue, fairness_key="acme")
+        for policy in server.admin.ListKeyPolicies(asked).policies:
+            assert policy.pause.HasField("since") == policy.paused
 
 
 # --- dead letters by page and by name --------------------------------------------------------

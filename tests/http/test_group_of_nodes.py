@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ from grpc import StatusCode
 
 from fila.v1 import admin_pb2
 from tests.cli.fake_broker import FakeBroker, Refusal
-from tests.http.running_gateway import start_by_command, wait_for_gateway
+from tests.http.running_gateway import Gateway, start_by_command, wait_for_gateway
 
 pytestmark = [pytest.mark.e2e]
 
@@ -23,6 +23,21 @@ def nodes() -> Iterator[list[FakeBroker]]:
         each.stop()
 
 
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[[str], Gateway]]:
+    """Gateways that end with the test."""
+    running: list[Gateway] = []
+
+    def started(addresses: str) -> Gateway:
+        running.append(start_by_command(tmp_path, addresses))
+        return running[-1]
+
+    yield started
+    for each in running:
+        each.process.kill()
+        each.process.wait()
+
+
 def serves(nodes: list[FakeBroker], owner: FakeBroker) -> None:
     refused = Refusal(StatusCode.UNAVAILABLE, "it follows the log", "NOT_OWNER", owner.address)
     for each in nodes:
@@ -33,11 +48,11 @@ def serves(nodes: list[FakeBroker], owner: FakeBroker) -> None:
         )
 
 
-def test_a_gateway_goes_to_the_node_that_serves_and_past_one_that_is_gone(nodes, tmp_path: Path):
+def test_a_gateway_goes_to_the_node_that_serves_and_past_one_that_is_gone(nodes, start):
     gone, first, second = nodes
     gone.stop()
     serves(nodes, second)
-    gateway = wait_for_gateway(start_by_command(tmp_path, ",".join(each.address for each in nodes)))
+    gateway = wait_for_gateway(start(",".join(each.address for each in nodes)))
 
     def made_at() -> str:
         answer = gateway.post("/v1/queues", {"name": "orders"})
@@ -52,7 +67,7 @@ def test_a_gateway_goes_to_the_node_that_serves_and_past_one_that_is_gone(nodes,
     assert "Traceback" not in gateway.log
 
 
-def test_an_address_that_is_none_among_several_is_named(tmp_path: Path):
-    gateway = start_by_command(tmp_path, "127.0.0.1:1,ftp://fila-2")
+def test_an_address_that_is_none_among_several_is_named(start):
+    gateway = start("127.0.0.1:1,ftp://fila-2")
     assert gateway.process.wait(20) == 2
     assert "'ftp://fila-2' is no address" in gateway.log

@@ -7,12 +7,14 @@ is a walk of its own (redrive.py).
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from bisect import bisect_right
 from collections.abc import Awaitable, Iterable, Sequence
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import events_pb2, version_pb2, watch_pb2
@@ -65,6 +67,8 @@ class Queues:
         self._peeks = Gate("PeekMessages calls", at_once=4)
         self._lists = Gate("ListPending calls", at_once=4)
         self._dry_runs = Gate("DryRunPolicy calls", at_once=1)
+        self._pausing: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
+        """By the names of pauses of keys that are changed now."""
 
     async def create(self, request: pb.CreateQueueRequest, caller: Caller) -> bytes:
         rules.check_new_name("name", request.name)
@@ -167,13 +171,16 @@ class Queues:
     async def set_key_policy(self, request: pb.SetKeyPolicyRequest, caller: Caller) -> bytes:
         self._check.key_policy(request)
         request.DiscardUnknownFields()  # what a client put behind its fields is not for the core
-        kept = b""
-        if request.HasField("paused"):
-            name = pauses.of_key(request.queue, request.fairness_key)
-            kept = await self._pause_kept(name, caller, is_paused=request.paused, comment=request.comment)
-        return await carry_out(
-            self._broker.call, "SetKeyPolicy", commands.SET_KEY_POLICY, request, caller, kept=kept
+        change = partial(
+            carry_out, self._broker.call, "SetKeyPolicy", commands.SET_KEY_POLICY, request, caller
         )
+        if not request.HasField("paused"):
+            return await change(kept=b"")
+        name = pauses.of_key(request.queue, request.fairness_key)
+        # What is read of a pause decides what is kept of it: nobody may resume or pause the key in between.
+        async with self._pausing.setdefault(name, asyncio.Lock()):
+            kept = await self._pause_kept(name, caller, is_paused=request.paused, comment=request.comment)
+            return await change(kept=kept)
 
     async def _pause_kept(self, name: bytes, caller: Caller, *, is_paused: bool, comment: str) -> bytes:
         """What a change that pauses or resumes keeps of itself."""
