@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 
 from fila import NewMessage
@@ -43,6 +46,13 @@ def laid(broker):
         client.set_limit(
             "customer-of-a-long-name:*", budget={"amount": 5_000_000, "period_ms": "24h"}, shadow=True
         )
+        long = NewMessage(
+            payload=b"x" * 100_000, headers={"tenant": "customer-of-the-northern-region-000001"}
+        )
+        client.enqueue_many("laid", [long] * 3)
+        client.update_queue(
+            "laid", max_attempts=7, comment="the provider asks for it, and so does the customer"
+        )
         for message in client.lease("laid", 3):
             client.nack(
                 "laid",
@@ -81,6 +91,7 @@ def test_what_decides_is_on_the_screen_and_no_number_is_cut(console, laid, page,
         "limits?key=mailgun",
         "queues/laid.dlq/dead-letters",
         "queues/laid/log",
+        "queues/laid/policy",
         "queues/laid/manage",
         "schedules",
     ],
@@ -115,6 +126,24 @@ def test_a_broker_that_does_not_answer_greys_what_is_old_under_a_sentence(tmp_pa
     page.goto("about:blank")
     console.stop()
     complaints.clear()
+
+
+def test_of_a_broker_that_hangs_nobody_is_told_that_it_is_the_console(tmp_path, page, complaints):
+    server = wait_until_started(launch(tmp_path / "data", tmp_path / "server.log"))
+    console = start_console(server.addresses["grpc"])
+    live(page, console.url + HOME)
+    os.kill(server.process.pid, signal.SIGSTOP)
+    band = page.locator("#band:not([hidden])")
+    band.wait_for()
+    said = band.inner_text()
+    os.kill(server.process.pid, signal.SIGCONT)
+    page.locator("#band[hidden]").wait_for(state="attached")
+    page.goto("about:blank")
+    console.stop()
+    server.stop()
+    complaints.clear()
+
+    assert said.startswith("● The broker ")
 
 
 def test_brokers_stand_side_by_side_and_one_that_is_away_keeps_no_other_waiting(broker, page):

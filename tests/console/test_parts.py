@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fila.answers import KeyState
 from fila.watched import QueueState, StatsChange, WatchedChannel
-from fila_console import payloads, watches, wording
+from fila_console import payloads, streams, watches, wording
 from fila_console.cells import Plot, State, cell, line_points, row
 from fila_console.feed import Feed
 from fila_console.logins import IDLE_S_MAX, LOGINS_MAX, Logins
@@ -48,6 +48,14 @@ HERE = Broker("broker", "http://localhost:1")
 )
 def test_what_hides_or_reorders_text_is_shown_as_its_code(text, read):
     assert wording.shown(text) == read
+
+
+@pytest.mark.parametrize(
+    ("number", "read"),
+    [(0, "0"), (0.1, "0.1"), (2.5, "2.5"), (1_000, "1,000"), (1e6, "1,000,000"), (9e12, "9,000,000,000,000")],
+)
+def test_an_amount_has_no_exponent(number, read):
+    assert wording.amount(number) == read
 
 
 def test_a_name_with_a_line_break_is_no_twin_of_one_with_a_blank():
@@ -381,6 +389,25 @@ async def test_a_failure_is_told_once_and_what_comes_after_it_is_whole(quick):
     topic.trouble = None
     await watch._ask()
     assert watch.since(seq)[0] == "whole"
+    watch.stop()
+
+
+async def test_a_stream_says_that_the_console_is_there_while_the_broker_says_nothing(quick, monkeypatch):
+    monkeypatch.setattr(streams, "STILL_HERE_S", 0.01)
+    topic = Topic()
+    watch = Watch(topic, Upstream(HERE, ""))
+    await watch.current()
+    never = asyncio.Event()
+
+    async def silent(_: Upstream) -> State:
+        await never.wait()
+        return state()
+
+    topic.look = silent  # type: ignore[method-assign]
+    events: list[str] = []
+    allowed = [True, True, True, False]
+    await asyncio.wait_for(told(stream(watch, lambda: allowed.pop(0) if allowed else False), events), 5)
+    assert "event: here" in "".join(events)
     watch.stop()
 
 

@@ -11,7 +11,9 @@ from fila_console.watches import Watch
 STREAMS_MAX = 1_000
 STREAMS_FOR_TENANTS_MAX = 500
 """Of links' holders. The rest is for operators, however many links there are; and operators take none of these."""
-STILL_HERE_S = 15.0
+STILL_HERE_S = 2.0
+"""A page that hears nothing of the console for longer says so, and blames the broker for less than that."""
+HERE = b"event: here\ndata: {}\n\n"
 ENDED = "event: ended\ndata: {}\n\n"
 """The login is over: the page loads anew, and asks for another."""
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -33,7 +35,7 @@ async def _events(watch: Watch, is_logged_in: Callable[[], bool]) -> AsyncIterat
                 yield ENDED.encode()
                 return
             if not is_news:
-                yield b": still here\n\n"
+                yield HERE
                 continue
             name, data = watch.since(seq)
             seq = watch.seq

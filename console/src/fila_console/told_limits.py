@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fila.limits import Budget, Limit, LimitState, Rate
 from fila_console.cells import Row, row
-from fila_console.wording import count, moment
+from fila_console.wording import amount, count, moment
 
 OWN_COLUMNS = ("Limit", "Allows at most", "Now")
 
@@ -13,7 +13,7 @@ def parts(limit: Limit) -> list[str]:
     """What a limit allows."""
     said = [_rate(each) for each in limit.rates]
     if limit.learn:
-        said.append(f"learns from {limit.learn.min:,g} to {limit.learn.max:,g} a second")
+        said.append(f"learns from {amount(limit.learn.min)} to {amount(limit.learn.max)} a second")
     if limit.max_in_flight:
         said.append(f"{count(limit.max_in_flight)} in flight")
     if limit.budget:
@@ -23,11 +23,11 @@ def parts(limit: Limit) -> list[str]:
 
 def _rate(rate: Rate) -> str:
     unit = "message" if rate.per_second == 1 and rate.unit != "cost" else unit_said(rate.unit)
-    return f"{rate.per_second:,g} {unit} a second, {rate.burst:,g} at once"
+    return f"{amount(rate.per_second)} {unit} a second, {amount(rate.burst)} at once"
 
 
 def _budget(budget: Budget) -> str:
-    return f"{budget.amount:,g} {unit_said(budget.unit)} in each {_period(budget.period_ms)}"
+    return f"{amount(budget.amount)} {unit_said(budget.unit)} in each {_period(budget.period_ms)}"
 
 
 def unit_said(unit: str) -> str:
@@ -40,7 +40,7 @@ def _period(milliseconds: int) -> str:
         if milliseconds % size == 0:
             times = milliseconds // size
             return name.removesuffix("s") if times == 1 else f"{times:,} {name}"
-    return f"{milliseconds / 1000:,g} seconds"
+    return f"{amount(milliseconds / 1000)} seconds"
 
 
 def own_rows(told: list[LimitState]) -> list[Row]:
@@ -52,13 +52,13 @@ def own_rows(told: list[LimitState]) -> list[Row]:
 
 def _now(told: LimitState) -> str:
     said = [
-        f"{min(max(tokens, 0.0), rate.burst):,.4g} of {rate.burst:,g} {unit_said(rate.unit)} left"
+        f"{amount(float(f'{min(max(tokens, 0.0), rate.burst):.4g}'))} of {amount(rate.burst)} {unit_said(rate.unit)} left"
         for tokens, rate in zip(told.tokens, told.limit.rates, strict=False)
     ]
     if told.limit.max_in_flight:
         said.append(f"{count(told.in_flight)} of {count(told.limit.max_in_flight)} in flight")
     if budget := told.limit.budget:
-        used = f"{told.spent:,.10g} of {budget.amount:,g} used"
+        used = f"{amount(told.spent)} of {amount(budget.amount)} used"
         said.append(f"{used}, the next period begins {moment(told.period_ends_at)}")
     if told.limit.shadow:
         said.append("it only counts, and holds nothing")

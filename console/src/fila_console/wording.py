@@ -52,6 +52,11 @@ def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def amount(number: float) -> str:
+    """`0.1`, `2.5`, `1,000,000`: a number that may have a fraction, without an exponent."""
+    return f"{number:,.0f}" if abs(number) >= 1e5 else f"{number:,.6g}"
+
+
 def counted(number: int, noun: str, plural: str = "") -> str:
     """`1 message`, `12,345 messages`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

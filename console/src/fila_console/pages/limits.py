@@ -18,7 +18,7 @@ from fila_console.limit_words import PARTS, fields_of, line_of, parts_of
 from fila_console.told_limits import parts, unit_said
 from fila_console.trouble import Trouble
 from fila_console.visit import Undo, Visit, as_decimal
-from fila_console.wording import brief, count, counted, moment
+from fila_console.wording import amount, brief, count, counted, moment
 
 SPENT_MAX = 1e12
 LATE_ASKED = 200
@@ -234,15 +234,18 @@ def _facts(told: LimitState) -> list[tuple[str, str]]:
     limit = told.limit
     facts = [("its limit", limit.name), *(("at most", part) for part in parts(limit))]
     facts += [
-        ("left now", f"{min(tokens, rate.burst):,.4g} of {rate.burst:,g} {unit_said(rate.unit)}")
+        (
+            "left now",
+            f"{amount(float(f'{min(tokens, rate.burst):.4g}'))} of {amount(rate.burst)} {unit_said(rate.unit)}",
+        )
         for tokens, rate in zip(told.tokens, limit.rates, strict=False)
     ]
     facts.append(("in flight", count(told.in_flight)))
     if limit.budget:
-        facts.append(("used of the budget", f"{told.spent:,.10g} of {limit.budget.amount:,g}"))
+        facts.append(("used of the budget", f"{amount(told.spent)} of {amount(limit.budget.amount)}"))
         facts.append(("the next period begins", moment(told.period_ends_at)))
     if limit.learn:
-        facts.append(("learned", f"{told.learned_per_second:,.4g} a second"))
+        facts.append(("learned", f"{amount(float(f'{told.learned_per_second:.4g}'))} a second"))
     if told.closed_until:
         facts.append(("closed until", moment(told.closed_until)))
     if told.refused_at:

@@ -9,6 +9,8 @@ const RETRY_MS_MAX = 15000;
 /** @type {EventSource|null} */
 let source = null;
 let heardAt = performance.now();
+let toldAt = heardAt;
+let hasFailed = false;
 let retryMs = 1000;
 /** @type {ReturnType<typeof setTimeout>|undefined} */
 let retrying;
@@ -16,7 +18,8 @@ let retrying;
 /** @param {(data: any) => void} show */
 function heard(show) {
   return (/** @type {MessageEvent<string>} */ event) => {
-    heardAt = performance.now();
+    heardAt = toldAt = performance.now();
+    hasFailed = event.type === "failed";
     retryMs = 1000;
     show(JSON.parse(event.data));
   };
@@ -54,6 +57,10 @@ function open(address) {
       showBand(`● ${failure.title}. ${failure.text} ${failure.advice} The numbers are of before.`);
     }),
   );
+  // The console is there, and has nothing from the broker.
+  opened.addEventListener("here", () => {
+    heardAt = performance.now();
+  });
   opened.addEventListener("ended", () => {
     // The key is not valid any more: the page says who may go on.
     close();
@@ -78,7 +85,8 @@ export function keepCurrent() {
   const address = document.querySelector("main")?.dataset.live;
   if (!address) return;
   const follow = () => {
-    heardAt = performance.now();
+    heardAt = toldAt = performance.now();
+    hasFailed = false;
     if (document.visibilityState === "visible") open(address);
     else close();
   };
@@ -86,10 +94,16 @@ export function keepCurrent() {
   addEventListener("pagehide", close);
   addEventListener("pageshow", follow);
   setInterval(() => {
-    if (document.visibilityState !== "visible" || performance.now() - heardAt < SILENT_MS) return;
-    const seconds = Math.round((performance.now() - heardAt) / 1000);
-    showBand(
-      `● Nothing came from the console for ${seconds} s: the numbers are of before. See whether fila console runs.`,
-    );
+    const now = performance.now();
+    if (document.visibilityState !== "visible" || now - toldAt < SILENT_MS) return;
+    if (now - heardAt >= SILENT_MS) {
+      const seconds = Math.round((now - heardAt) / 1000);
+      showBand(
+        `● Nothing came from the console for ${seconds} s: the numbers are of before. See whether fila console runs.`,
+      );
+    } else if (!hasFailed) {
+      const seconds = Math.round((now - toldAt) / 1000);
+      showBand(`● The broker has not answered for ${seconds} s: the numbers are of before.`);
+    }
   }, 1000);
 }

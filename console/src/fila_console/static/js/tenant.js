@@ -6,12 +6,16 @@ import { addPoints, findPlots, showPlots } from "./plots.js";
 
 const RETRY_MS_MAX = 15000;
 const TEXT_MAX = 1 << 20;
+const SILENT_MS = 6000;
 
 /** @type {AbortController|null} */
 let asking = null;
 let retryMs = 1000;
 /** @type {ReturnType<typeof setTimeout>|undefined} */
 let retrying;
+
+let toldAt = performance.now();
+let hasFailed = false;
 
 /** The numbers go, and a sentence says why. @param {string} text */
 function end(text) {
@@ -33,8 +37,18 @@ function again() {
   retryMs = Math.min(RETRY_MS_MAX, retryMs * 2);
 }
 
+/** The console is there, and has nothing from the broker. */
+function stillWaiting() {
+  const seconds = Math.round((performance.now() - toldAt) / 1000);
+  if (hasFailed || seconds * 1000 < SILENT_MS) return;
+  showBand(`● The broker has not answered for ${seconds} s: the numbers are of before.`);
+}
+
 /** @param {string} name @param {any} data */
 function take(name, data) {
+  if (name === "here") return stillWaiting();
+  toldAt = performance.now();
+  hasFailed = name === "failed";
   if (name === "ended") return end("● This link has ended: it expired, or it was revoked. Ask for another one.");
   if (name === "failed") return showBand(`● ${data.title}. ${data.text} ${data.advice} The numbers are of before.`);
   showBand("");
