@@ -114,7 +114,7 @@ PATIENT = {"FILA_TESTS_START_S_MAX": "600"}
 AT_LEISURE = ("-q", "-s", "--timeout", "0", "-o", "faulthandler_timeout=0")
 """What pytest is told where a test may take hours."""
 BUILD_A_COPY = ("faults", "judged", "sanitized", "fuzz", "threads")
-SCREENS = ("few", "crowded", "empty", "failing", "down", "keyed")
+SCREENS = ("few", "crowded", "empty", "failing", "down", "keyed", "grouped")
 """States of brokers in which every page of the console is photographed and judged; it takes a chromium."""
 INCIDENTS = {"alone": (), "pairs": ("--pairs",), "read-only": ("--read-only",)}
 WITH_TWO_THREADS = ("e2e", "grpc_edge", "access")

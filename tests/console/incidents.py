@@ -356,7 +356,7 @@ class Judge:
             read = (await tab.locator(".sentence").all_inner_texts())[0]
             lever = tab.get_by_role("link", name=told.lever).first
             address = await lever.get_attribute("href") or ""
-            await lever.click(timeout=8_000)
+            await lever.click(timeout=20_000)
             await tab.wait_for_url(f"**{address}")
             forms = await tab.locator("main form[hx-post]:visible").count()
             says = await tab.locator("main", has_text="needs the right").count()

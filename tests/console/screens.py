@@ -2,7 +2,7 @@
 beside the screen: `python tests/console/screens.py FOLDER [STATE ...]`. Exit code 1 where anything is.
 
 The states are brokers of their own: with a few keys, with 100,000, without any queue, with much that is wrong, and one
-that stops while its pages are open; besides one that asks for keys, with the login and a tenant's page.
+that stops while its pages are open; besides one that asks for keys, with the login and a tenant's page, and a group.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from fila import FilaClient, NewMessage
-from tests.console import incidents
+from tests.console import incidents, staged_group
 from tests.console.conftest import RunningConsole, start_console
 from tests.console.fake_prometheus import FakePrometheus
 from tests.console.layout import PROBES
@@ -46,6 +46,10 @@ OF_A_BROKER = {
 }
 OF_A_QUEUE = {
     "queue": "queues/orders",
+    "consumers": "queues/orders#consumers",
+    "hooks": "queues/mail#hooks",
+    "buckets": "queues/mail#buckets",
+    "channels": "queues/orders#channels",
     "key": "queues/orders/key?key=globex",
     "dead-letters": "queues/orders.dlq/dead-letters",
     "policy": "queues/mail/policy",
@@ -56,7 +60,20 @@ OF_A_QUEUE = {
     "past-queue": "past?queue=orders&range=7d",
     "past-key": "past?queue=orders&key=globex&range=6h",
 }
-LIVE = ("overview", "events", "queue", "key", "past", "past-queue", "past-key", "routed", "mail", "flooder")
+LIVE = (
+    "group",
+    "gone",
+    "overview",
+    "events",
+    "queue",
+    "key",
+    "past",
+    "past-queue",
+    "past-key",
+    "routed",
+    "mail",
+    "flooder",
+)
 
 
 class Photographer:
@@ -245,8 +262,25 @@ async def keyed(photographer: Photographer) -> None:
         await photographer.every("keyed", console, pages)
 
 
+async def grouped(photographer: Photographer) -> None:
+    """A group that moves because somebody presses for it, and whose other node is gone then."""
+    with staged_group.group() as staged:
+        await photographer.every("grouped", staged.console, {"group": "group"})
+        tab = await photographer.browser.new_page(viewport={"width": 1280, "height": 900})
+        await tab.goto(f"{staged.console.url}/b/broker/group")
+        await tab.get_by_text("fila-2 has read all").wait_for()
+        await tab.get_by_role("button", name="Move").click()
+        await tab.get_by_text("fila-2 serves.").wait_for()
+        await photographer.one(tab, "grouped", "moved-light-1280")
+        await tab.close()
+        staged.nodes[0].process.kill()
+        gone = {"gone": "group", "overview": ""}
+        await asyncio.sleep(3)
+        await photographer.every("grouped", staged.console, gone)
+
+
 STATES: dict[str, Callable[[Photographer], Awaitable[None]]] = {
-    each.__name__: each for each in (few, crowded, empty, failing, down, keyed)
+    each.__name__: each for each in (few, crowded, empty, failing, down, keyed, grouped)
 }
 
 
