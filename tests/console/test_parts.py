@@ -403,7 +403,7 @@ async def test_a_stream_says_that_the_console_is_there_while_the_broker_says_not
         await never.wait()
         return state()
 
-    topic.look = silent  # type: ignore[method-assign]
+    topic.look = silent  # type: ignore[assignment, method-assign]
     events: list[str] = []
     allowed = [True, True, True, False]
     await asyncio.wait_for(told(stream(watch, lambda: allowed.pop(0) if allowed else False), events), 5)

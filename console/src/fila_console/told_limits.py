@@ -35,6 +35,12 @@ def unit_said(unit: str) -> str:
     return "of cost" if unit == "cost" else "messages"
 
 
+def left(tokens: float, rate: Rate) -> str:
+    """What a rate has, in four digits, of what it may have at once."""
+    some = float(f"{min(max(tokens, 0.0), rate.burst):.4g}")
+    return f"{amount(some)} of {amount(rate.burst)} {unit_said(rate.unit)}"
+
+
 def _period(milliseconds: int) -> str:
     for name, size in (("days", 86_400_000), ("hours", 3_600_000), ("minutes", 60_000)):
         if milliseconds % size == 0:
@@ -51,10 +57,7 @@ def own_rows(told: list[LimitState]) -> list[Row]:
 
 
 def _now(told: LimitState) -> str:
-    said = [
-        f"{amount(float(f'{min(max(tokens, 0.0), rate.burst):.4g}'))} of {amount(rate.burst)} {unit_said(rate.unit)} left"
-        for tokens, rate in zip(told.tokens, told.limit.rates, strict=False)
-    ]
+    said = [f"{left(tokens, rate)} left" for tokens, rate in zip(told.tokens, told.limit.rates, strict=False)]
     if told.limit.max_in_flight:
         said.append(f"{count(told.in_flight)} of {count(told.limit.max_in_flight)} in flight")
     if budget := told.limit.budget:

@@ -15,7 +15,7 @@ from fila.shell_words import command_line
 from fila_console.addresses import key_path
 from fila_console.gains import held_by, sentence
 from fila_console.limit_words import PARTS, fields_of, line_of, parts_of
-from fila_console.told_limits import parts, unit_said
+from fila_console.told_limits import left, parts
 from fila_console.trouble import Trouble
 from fila_console.visit import Undo, Visit, as_decimal
 from fila_console.wording import amount, brief, count, counted, moment
@@ -236,7 +236,7 @@ def _facts(told: LimitState) -> list[tuple[str, str]]:
     facts += [
         (
             "left now",
-            f"{amount(float(f'{min(tokens, rate.burst):.4g}'))} of {amount(rate.burst)} {unit_said(rate.unit)}",
+            left(tokens, rate),
         )
         for tokens, rate in zip(told.tokens, limit.rates, strict=False)
     ]
