@@ -36,6 +36,7 @@ TOPICS = (
     "removed",
     "upgraded",
     "rolled",
+    "recorded",
     "first-log",
     "log-made-anew",
     "looks",

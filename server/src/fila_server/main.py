@@ -62,6 +62,8 @@ DRAIN_S_MAX = 9.5
 HISTORY_ENDS_S = 8.0
 """For the history's last files, after everything else, within what is left of DRAIN_S_MAX: a thread of the lowest
 priority gets little of a busy machine, and half of this was too little five times of six."""
+HISTORY_PARTS_S = 3.0
+"""For the files of a term that is over, before the process begins anew."""
 
 _config_option = click.option(
     "--config",
@@ -244,6 +246,7 @@ def run(settings: Config) -> None:
     start_checks.make_history(settings)
     signer = _signer(settings.history)
     loading = LoadingPage.at(settings.metrics.listen_addr)
+    _end_dead_runs(settings, signer)
     node = _stand_by(settings, loading)
     with _serving_imported():
         engine: Engine = node.open_engine() if node else open_engine(settings)
@@ -252,7 +255,7 @@ def run(settings: Config) -> None:
     from fila_server.edge.server import OfGroup
     from fila_server.serving import serve
 
-    recorder = _record(engine, settings, signer)
+    recorder = _record(engine, settings, signer, node)
     served = serve(
         engine,
         settings,
@@ -263,17 +266,28 @@ def run(settings: Config) -> None:
     )
     uvloop.run(served)
     if node and node.mover.handover and not node.is_leaving:
-        _begin_anew()
+        _begin_anew(recorder)
     if recorder is not None and not recorder.finish(HISTORY_ENDS_S):
         log.warning("history.not_closed", detail="its last files were still being written; the gap is marked")
 
 
-def _begin_anew() -> None:
+def _end_dead_runs(settings: Config, signer: Signer | None) -> None:
+    """A node of a group may stand by for weeks, and nothing is missing of that time; a broker alone records at once."""
+    if settings.cluster.is_set and settings.history.enabled:
+        from fila_server.history_files import upkeep
+
+        for run in upkeep.end_dead_runs(Path(settings.history.dir), time.time_ns() // 1_000_000, signer):
+            log.info("history.gap_marked", run=run)
+
+
+def _begin_anew(recorder: Recorder | None) -> None:
     """Another node was told to take over."""
     from fila_server.cluster.anew import begin_anew
     from fila_server.cluster.moving import RESTS_S
 
     time.sleep(RESTS_S)
+    if recorder is not None and not recorder.part(HISTORY_PARTS_S):
+        log.warning("history.not_closed", detail="its last files were still being written; the gap is marked")
     begin_anew("")
 
 
@@ -322,14 +336,17 @@ def _signer(history: History) -> Signer | None:
     return read_signer(history.sign_key_file)
 
 
-def _record(engine: Engine, settings: Config, signer: Signer | None) -> Recorder | None:
+def _record(engine: Engine, settings: Config, signer: Signer | None, node: Node | None) -> Recorder | None:
     """Start to write what the engine records, if it does."""
     recording = getattr(engine, "recording", None)
     if recording is None:
         return None
     from fila_server.history_files.recorder import Recorder
 
-    recorder = Recorder(recording, settings.history, signer=signer)
+    of_term = None
+    if node is not None:
+        of_term = {"node": settings.cluster.node, "term": node.copy.term[0], "deposes": node.format.deposes}
+    recorder = Recorder(recording, settings.history, signer=signer, of_term=of_term)
     recorder.start()
     log.info("history.started", dir=settings.history.dir, run=recorder.run)
     return recorder

@@ -40,6 +40,16 @@ directory_option = click.option(
     help="The directory that the broker records to (history.dir)",
 )
 
+directories_option = click.option(
+    "--dir",
+    "directories",
+    type=click.Path(path_type=Path, file_okay=False),
+    multiple=True,
+    default=(Path("history"),),
+    show_default="history",
+    help="The directory that the broker records to (history.dir); repeat it for the nodes of a group",
+)
+
 
 @click.group(
     cls=Group,
@@ -52,16 +62,34 @@ def history() -> None:
     """What a broker recorded: read from its files, so run it where they are."""
 
 
-@history.command("status", cls=Command, examples="fila history status --dir /var/lib/fila/history")
-@directory_option
+@history.command(
+    "status",
+    cls=Command,
+    examples="""
+    fila history status --dir /var/lib/fila/history
+    fila history status --dir fila-1/history --dir fila-2/history
+    """,
+)
+@directories_option
 @click.pass_obj
-def status(session: Session, directory: Path) -> None:
-    """Say how much is recorded, since when, and what is missing."""
+def status(session: Session, directories: tuple[Path, ...]) -> None:
+    """Say how much is recorded, since when, and what is missing; of a group with the terms that its nodes recorded."""
+    found = [_status(directory) for directory in directories]
+    if len(found) == 1:
+        show(session.format, found[0], facts(_told(found[0])))
+        return
+    text = "\n\n".join(f"{each['directory']}\n{facts(_told(each))}" for each in found)
+    show(session.format, found, text)
+
+
+def _status(directory: Path) -> dict[str, Any]:
     listed = _listed(directory)
     files = [entry for entry in listed if entry.get("file")]
     gaps = [entry for entry in listed if entry.get("gap")]
     recording = sorted(path.name[1 : -len(".open")] for path in (directory / "_list").glob("_*.open"))
-    found: dict[str, Any] = {
+    return {
+        "directory": str(directory),
+        "terms": _terms(listed),
         "files": len(files),
         "bytes": sum(entry.get("bytes") or 0 for entry in files),
         "messages_decided": sum(entry.get("messages") or 0 for entry in files),
@@ -73,19 +101,39 @@ def status(session: Session, directory: Path) -> None:
         "signed_by": sorted({str(entry["signed_by"]) for entry in listed if "signed_by" in entry}),
         "gaps": [{name: gap[name] for name in ("first_at", "last_at", "gap")} for gap in gaps],
     }
-    lines: list[tuple[str, Cell]] = [
+
+
+def _terms(listed: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the node recorded of each term of its group, oldest first."""
+    found: dict[int, dict[str, Any]] = {}
+    for entry in listed:
+        if "term" in entry and entry.get("file"):
+            first_at, last_at = entry["first_at"], entry["last_at"]
+            term = found.setdefault(
+                entry["term"],
+                {"term": entry["term"], "node": entry["node"], "first_at": first_at, "last_at": last_at},
+            )
+            term["first_at"], term["last_at"] = min(term["first_at"], first_at), max(term["last_at"], last_at)
+    return sorted(found.values(), key=lambda term: int(term["term"]))
+
+
+def _told(found: dict[str, Any]) -> list[tuple[str, Cell]]:
+    return [
         ("Files", found["files"]),
         ("Bytes", found["bytes"]),
         ("Decisions about messages", found["messages_decided"]),
         ("From", found["first_at"] or "-"),
         ("To", found["last_at"] or "-"),
         ("Starts of the broker", found["starts_recorded"]),
-        ("Being recorded", ", ".join(recording) or "nothing"),
+        ("Being recorded", ", ".join(found["recording"]) or "nothing"),
         ("Head", found["head"] or "-"),
         ("Signed by", ", ".join(found["signed_by"]) or "nobody"),
+        *(
+            (f"Term {each['term']}", f"{each['node']}, {each['first_at']} to {each['last_at']}")
+            for each in found["terms"]
+        ),
         *(("Gap", f"{gap['first_at']} to {gap['last_at']}: {gap['gap']}") for gap in found["gaps"]),
     ]
-    show(session.format, found, facts(lines))
 
 
 @history.command("ls", cls=Command, examples="fila history ls --dir history -o json")
@@ -116,9 +164,16 @@ def ls(session: Session, directory: Path) -> None:
     fila history verify /var/lib/fila/history --head 5f1c...
     fila history verify /var/lib/fila/history --against reference
     fila history verify /var/lib/fila/history --public-key broker.pub
+    fila history verify fila-1/history fila-2/history
     """,
 )
-@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@click.argument(
+    "directories",
+    metavar="DIRECTORY...",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+)
 @click.option(
     "--head", default="", metavar="HASH", help="An entry that must be there: what status printed earlier"
 )
@@ -137,10 +192,14 @@ def ls(session: Session, directory: Path) -> None:
     metavar="FILE",
     help="Check that this key signed every entry; repeat it for keys that followed one another",
 )
-def verify(directory: Path, head: str, against: str, public_keys: tuple[str, ...]) -> int:
-    """Check that no file was changed, cut or swapped, and that every decision follows; exit code 3 if not."""
-    _listed(directory)
-    command = [sys.executable, "-m", "fila_server.main", "history", "verify", str(directory)]
+def verify(directories: tuple[Path, ...], head: str, against: str, public_keys: tuple[str, ...]) -> int:
+    """Check that no file was changed, cut or swapped, and that every decision follows; exit code 3 if not.
+
+    Of a group give the directory of each node: what they recorded doubly, and what none of them did, is said.
+    """
+    if not any((directory / "_list").is_dir() for directory in directories):
+        _listed(directories[0])
+    command = [sys.executable, "-m", "fila_server.main", "history", "verify", *map(str, directories)]
     command += [*(["--head", head] if head else []), "--against", against]
     command += [word for file in public_keys for word in ("--public-key", file)]
     done = subprocess.run(command, check=False, stderr=subprocess.PIPE, text=True)  # noqa: S603 - our own program

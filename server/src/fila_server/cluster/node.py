@@ -116,7 +116,7 @@ class Node:
         Path(settings.server.data_dir).mkdir(parents=True, exist_ok=True, mode=0o700)
         self._directories = Directories(Path(settings.server.data_dir))
         self._removed = RemovedNodes(self._directories.data_dir)
-        self._written = written.WrittenFormat(self._directories.data_dir)
+        self.format = written.WrittenFormat(self._directories.data_dir)
         spare_bytes = settings.storage.min_free_bytes
         self._seeding = Seeding(
             cluster,
@@ -126,7 +126,7 @@ class Node:
             spare_bytes,
             self.log,
             self._opened,
-            self._written,
+            self.format,
         )
         truncation = Truncation(cluster.log_kept_ms, cluster.log_kept_bytes)
         self._keeper = LogKeeper(self._directories.data_dir, self.number, truncation, self.log)
@@ -136,7 +136,7 @@ class Node:
         self._taker = Taker(self._would_lack, load, self._hold, self._events.put)
         others = {COPY: giver.give, MOVE: self._taker.take, RESEED: self._reseeder.take}
         self._port = PeerPort(cluster, trust, self.report, others)
-        self.mover = Mover(cluster, trust, self.number, self._removed.remove, self._written.want)
+        self.mover = Mover(cluster, trust, self.number, self._removed.remove, self.format.want)
         self._peers = [Peer(address, cluster, trust, self._events.put) for address in cluster.other_nodes]
         self._clients = StandbyPorts(settings, self.group, ClusterCalls(self.status).status)
         self._control = ControlThread(self._directories.data_dir, self._checkpoint, spare_bytes)
@@ -148,7 +148,7 @@ class Node:
             with directories.locked():
                 directories.clear_up()
         if not directories.has_copy:
-            self._written.forget()
+            self.format.forget()
             return Want(Lack.EMPTY)
         if not directories.is_damaged:
             try:
@@ -175,7 +175,7 @@ class Node:
             cluster=group_id(self._cluster.name),
             name=str(self._cluster.node),
         )
-        formats.reads_up_to(copy, self._written.format)
+        formats.reads_up_to(copy, self.format.format)
         return copy
 
     @property
@@ -209,7 +209,7 @@ class Node:
             incarnation=copy.incarnation if copy else 0,
             record_ms=copy.wall_ms if copy else 0,
             removed=self._removed.words,
-            written=self._written.format if copy else 0,
+            written=self.format.format if copy else 0,
             settings=self._shared_settings,
         )
 
@@ -242,7 +242,7 @@ class Node:
             copy.waiting,
             self._takeovers,
             copy.skipped,
-            self._written.format,
+            self.format.format,
         )
 
     def metrics(self) -> bytes:
@@ -263,7 +263,7 @@ class Node:
             cluster=group_id(self._cluster.name).hex(),
             format=FORMAT,
             position=copy.applied,
-            log_format=self._written.format,
+            log_format=self.format.format,
         )
 
     def _checkpoint(self, path: str) -> None:
@@ -344,7 +344,7 @@ class Node:
 
     def _follow(self) -> None:
         if self._reseeder.is_asked:
-            if why := self._reseeder.carry_out(self.copy, self.log, self._written.format):
+            if why := self._reseeder.carry_out(self.copy, self.log, self.format.format):
                 begin_anew(f"it was to be reseeded: {why}")
             self._keeper.begin(self.copy)
             self.mover.why = "an operator reseeded the group with this node's copy"
@@ -357,7 +357,7 @@ class Node:
             if self._is_reseeded():
                 self._seed(Want(Lack.ANEW, self.copy.why))
                 return
-            if not self._written.goes_on(self.copy):
+            if not self.format.goes_on(self.copy):
                 self._halts(self.copy.why)
                 time.sleep(HALTED_LOOK_S)
             return
@@ -428,8 +428,8 @@ class Node:
                 tell("cluster.bids" if decision.bids else "cluster.waits", detail=decision.why)
         raised = self._taker.format if decision.is_moved else 0
         if not decision.is_moved and not any(peer.answers for peer in self._peers):
-            raised = self._written.wanted
-        if decision.bids and self._written.bid(self.copy, _wall_ms(), raised, is_moved=decision.is_moved):
+            raised = self.format.wanted
+        if decision.bids and self.format.bid(self.copy, _wall_ms(), raised, is_moved=decision.is_moved):
             self.mover.why = decision.why
             self._watch.take(_now_ms(), Bidden())
 

@@ -39,6 +39,8 @@ class WrittenFormat:
     def __init__(self, data_dir: Path) -> None:
         """Raises errors.StoreError where this build does not read what the group writes."""
         self._file = data_dir / NOTE
+        self.deposes = -1
+        """The term of which this node's last takeover was."""
         try:
             self._note = msgspec.json.decode(self._file.read_bytes(), type=Note)
         except FileNotFoundError:
@@ -95,6 +97,7 @@ class WrittenFormat:
     def bid(self, copy: StoreCopy, wall_ms: int, raised: int, *, is_moved: bool) -> bool:
         """Append a takeover; False: the log takes nothing just now. Its owner will write what an operator `raised` it
         to, or else what is written."""
+        self.deposes = copy.term[0]
         nonce, log_format = secrets.randbits(64), max(raised, self.format)
         return formats.bid(copy, nonce, wall_ms, log_format=log_format, is_moved=is_moved)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,13 @@ def group() -> None:
 
 
 @group.command()
-@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@click.argument(
+    "directories",
+    metavar="DIRECTORY...",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+)
 @click.option(
     "--head",
     default="",
@@ -46,15 +53,19 @@ def group() -> None:
     metavar="FILE",
     help="Check that this key signed every entry; repeat it for keys that followed one another.",
 )
-def verify(directory: Path, head: str, against: str, public_keys: tuple[Path, ...]) -> None:
+def verify(directories: tuple[Path, ...], head: str, against: str, public_keys: tuple[Path, ...]) -> None:
     """Check the chain of a history's files, and replay what they hold through the core.
 
-    Exit code 3: something was changed, cut or added, is not signed, does not follow, or broke a promise.
+    Exit code 3: something was changed, cut or added, is not signed, does not follow, or broke a promise. Of a group
+    give the directory of each node: what they recorded doubly, and what none of them did, is said.
 
     \b
-    Example:
+    Examples:
       fila-server history verify /var/lib/fila/history
+      fila-server history verify fila-1/history fila-2/history
     """
+    if head and len(directories) > 1:
+        raise click.UsageError("--head is of one directory: verify that one alone")
     if head and not _HEAD.fullmatch(head):
         raise click.UsageError(
             f"--head: {head[:64]!a} is no head: give all 64 digits, 0-9 and a-f, as 'fila history status' has them"
@@ -63,18 +74,58 @@ def verify(directory: Path, head: str, against: str, public_keys: tuple[Path, ..
         from fila_server.history_files import chain, evidence, signing, upkeep
 
         if against == "core":
-            from fila_server.history_files import verifying
+            from fila_server.history_files import verifying  # noqa: F401
     except ModuleNotFoundError as missing:
         raise click.UsageError(
             f"reading a history's files needs {missing.name}: pip install {missing.name}"
         ) from None
-    if not (directory / chain.LIST).is_dir():
-        raise click.UsageError(f"{directory} holds no history: it has no folder {chain.LIST}")
+    recorded = [directory for directory in directories if (directory / chain.LIST).is_dir()]
+    for directory in directories:
+        if directory not in recorded and not (recorded and directory.is_dir()):
+            raise click.UsageError(f"{directory} holds no history: it has no folder {chain.LIST}")
     try:
         keys = [signing.read_public(path) for path in public_keys]
     except signing.KeyUnreadable as why:
         raise click.UsageError(f"--public-key: {why}") from None
-    found = evidence.look(directory, head, keys)
+    wrong = False
+    for directory in directories:
+        if len(directories) > 1:
+            click.echo(f"{directory}:")
+        if directory not in recorded:
+            click.echo(
+                "note: nothing was recorded here: a node of a group records the terms in which it serves"
+            )
+            continue
+        found = evidence.look(directory, head, keys)
+        if len(directories) > 1 and not (found.found.wrong or upkeep.entries(directory)):
+            click.echo(
+                "note: nothing is listed: its broker has closed no file yet, or was killed before it did"
+            )
+            continue
+        wrong = _verified(directory, found, against, is_all=len(directories) == 1) or wrong
+    _of_group(recorded)
+    if wrong:
+        sys.exit(EXIT_DIFFERS)
+
+
+def _of_group(directories: Sequence[Path]) -> None:
+    """Say how the terms of a group's nodes follow one another."""
+    from fila_server.history_files import terms, upkeep
+
+    found = terms.terms({str(directory): upkeep.entries(directory) for directory in directories})
+    if not found:
+        return
+    for note in terms.notes(found):
+        click.echo(f"note: {note}")
+    nodes = sorted({term.node for term in found})
+    count = len({term.term for term in found})
+    click.echo(f"Of a group: {count} term{'s' if count > 1 else ''} of {' and '.join(nodes)}.")
+
+
+def _verified(directory: Path, found: Evidence, against: str, *, is_all: bool) -> bool:
+    """Say what one directory is worth; True: something is wrong."""
+    from fila_server.history_files import upkeep
+
     for said in found.wrong:
         click.echo(f"wrong: {said}")
     if not (found.found.wrong or upkeep.entries(directory)):
@@ -85,18 +136,17 @@ def verify(directory: Path, head: str, against: str, public_keys: tuple[Path, ..
         click.echo(f"note: {said}")
     if against == "reference":
         is_wrong = _judged(directory, found)
-        if found.wrong or is_wrong:
-            sys.exit(EXIT_DIFFERS)
-        return
-    verdicts = verifying.verify_all(directory, upkeep.entries(directory))
+        return bool(found.wrong) or is_wrong
+    from fila_server.history_files import verifying
+
+    verdicts = verifying.verify_all(directory, upkeep.entries(directory), is_all=is_all)
     for verdict in verdicts:
         since = f", from the checkpoint of {verdict.since} on" if verdict.since else ""
         said = f" ({verdict.said})" if verdict.said else ""
         counts = f"{verdict.passes:,} passes, {verdict.decisions:,} decisions"
         click.echo(f"{verdict.run}: {verdict.outcome}, {counts}{since}{said}")
     click.echo(answer(found, verdicts))
-    if found.wrong or any(verdict.outcome in verifying.WRONG for verdict in verdicts):
-        sys.exit(EXIT_DIFFERS)
+    return bool(found.wrong) or any(verdict.outcome in verifying.WRONG for verdict in verdicts)
 
 
 def _judged(directory: Path, found: Evidence) -> bool:

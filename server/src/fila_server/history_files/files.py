@@ -92,10 +92,19 @@ class OpenFile:
 class RunFiles:
     """What one run of the broker records. Every call may raise OSError, and then leaves nothing half listed."""
 
-    def __init__(self, directory: Path, run: str, sample: int, signer: Signer | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        run: str,
+        sample: int,
+        signer: Signer | None = None,
+        of_term: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`of_term` is what each entry says of the term, where the run is one of a group (terms.py)."""
         self._directory = directory
         self._run = run
         self._signer = signer
+        self._of_term = dict(of_term or {})
         self._sample = sample
         self._number = 0
         self._open: dict[str, OpenFile] = {}
@@ -187,7 +196,8 @@ class RunFiles:
 
     def _list(self, stem: str, entry: dict[str, Any], first_ms: int, last_ms: int) -> None:
         link = self._link or chain.next_link(listed(self._directory), self._run)
-        written = write_entry(self._directory, stem, entry | link, first_ms, last_ms, self._signer)
+        entry = entry | self._of_term | link
+        written = write_entry(self._directory, stem, entry, first_ms, last_ms, self._signer)
         self._link = chain.link_behind(written)
         self._ended_ms = max(self._ended_ms, last_ms)
 

@@ -13,10 +13,11 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import structlog
@@ -31,6 +32,8 @@ log = structlog.get_logger("fila_server.history_files")
 
 TAKE_MS = 200
 RETRY_S = 5.0
+PARTS_S = 0.6
+"""Within that a core that nobody asks for anything runs a pass, which cuts the block."""
 NICE = 19
 DROPPED = "blocks were dropped: the history could not be written as fast as things happened"
 
@@ -54,14 +57,16 @@ class Recorder:
         settings: History,
         run: str | None = None,
         signer: Signer | None = None,
+        of_term: Mapping[str, Any] | None = None,
     ) -> None:
+        """`of_term`: of a group's owner, what each entry of the list says of its term (terms.py)."""
         self._recording = recording
         self._directory = Path(settings.dir)
         self._bounds = Bounds(
             settings.roll_ms, settings.roll_bytes, settings.retention_bytes, settings.retention_age_ms
         )
         self._sample = settings.sample
-        self._signer = signer
+        self._signer, self._of_term = signer, of_term
         self._run = run or f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.urandom(3).hex()}"
         self._files: RunFiles | None = None
         self._gaps: list[tuple[int, int, str]] = []
@@ -69,7 +74,7 @@ class Recorder:
         self._retry_s = 0.0
         self._cut_s = time.monotonic()
         self._close_s = math.inf
-        self._is_handed_over = False
+        self._is_handed_over = self._is_parted = False
         self._thread = threading.Thread(target=self._write_all, name="history", daemon=True)
 
     @property
@@ -93,12 +98,26 @@ class Recorder:
         last.join(timeout_s)
         return not last.is_alive()
 
+    def part(self, timeout_s: float) -> bool:
+        """End the run, though the core goes on: its term is over, and the process begins anew. False: no time left."""
+        self._is_parted = True
+        if self._thread.native_id is not None:
+            _set_priority(self._thread.native_id, os.getpriority(os.PRIO_PROCESS, 0))
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
     # --- the thread ---------------------------------------------------------------------------
 
     def _write_all(self) -> None:
         _set_priority(threading.get_native_id(), NICE)
-        while not self._is_handed_over and self._write_next():
+        while not self._is_handed_over and not self._is_parted and self._write_next():
             pass
+        if self._is_parted:
+            self._recording.cut()
+            ends_s = time.monotonic() + PARTS_S
+            while time.monotonic() < ends_s and self._write_next():
+                pass
+            self._attempt(self._end)
 
     def _write_rest(self) -> None:
         if self._thread.native_id is not None:
@@ -145,7 +164,7 @@ class Recorder:
 
     def _opened(self) -> RunFiles:
         if self._files is None:
-            files = RunFiles(self._directory, self._run, self._sample, self._signer)
+            files = RunFiles(self._directory, self._run, self._sample, self._signer, self._of_term)
             for run in upkeep.end_dead_runs(self._directory, time.time_ns() // 1_000_000, self._signer):
                 log.info("history.gap_marked", run=run)
             self._files = files

@@ -261,11 +261,11 @@ def _first_pass(segment: Segment) -> int:
     return int(facts.row_group(0).column(column).statistics.min)
 
 
-def verify_all(directory: Path, entries: Sequence[Entry]) -> list[Verdict]:
+def verify_all(directory: Path, entries: Sequence[Entry], *, is_all: bool = True) -> list[Verdict]:
     """Replay every segment of a history: one alone in this process, which can do so once; several each in a process of
-    its own, as many at a time as there are processors."""
+    its own, as many at a time as there are processors. `is_all`: no other history is replayed in this process."""
     found = segments(entries, str(directory))
-    if len(found) == 1:
+    if len(found) == 1 and is_all:
         return [verify(found[0])]
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         return list(pool.map(_in_a_process, found))
