@@ -25,17 +25,12 @@ from typing import Any
 _ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(_ROOT / "bench"))
 
-import matplotlib as mpl  # noqa: E402
-
-mpl.use("Agg")
-
 from fila_bench.admin import Admin  # noqa: E402
 from fila_bench.callers import Callers, Listener, call, in_process, listen, percentile  # noqa: E402
 from fila_bench.load import Load, LoadFailed  # noqa: E402
 from fila_bench.plan import ConsumerPlan, Counter, ProducerPlan, key_text  # noqa: E402
 from fila_bench.report import this_machine  # noqa: E402
 from fila_bench.server import Server  # noqa: E402
-from matplotlib import pyplot as plt  # noqa: E402
 
 _QUEUE = "scaling"
 _ENOUGH = "1000000000,1000000000"  # tokens a second and burst of a bucket that never holds anything up
@@ -176,6 +171,9 @@ def _delays(address: str, setup: Setup, seconds: float) -> list[int]:
 
 def draw(points: Sequence[Point], path: Path) -> None:
     """One panel a dimension: the broker's processor time a message, and how long one message takes."""
+    from matplotlib import pyplot as plt  # here: it costs a second, which few who import this need to spend
+
+    plt.switch_backend("Agg")
     names = list(dict.fromkeys(point.dimension for point in points))
     rows = (len(names) + 3) // 4
     figure, panels = plt.subplots(
