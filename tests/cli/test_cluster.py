@@ -72,6 +72,22 @@ def test_where_no_node_serves_each_that_answers_is_as_it_says_itself(fila, broke
     other.stop()
 
 
+def test_where_no_node_serves_and_it_takes_a_key_to_ask_each_one_tells_of_itself_alone(
+    fila, broker: FakeBroker
+):
+    other = FakeBroker()
+    for each, name, lacks in ((broker, "fila-1", "the log lost its end"), (other, "fila-2", "")):
+        node = cluster_pb2.ClusterNode(
+            node=name, role=cluster_pb2.NODE_ROLE_STANDBY, position=7, lacks=lacks, in_sync=not lacks
+        )
+        each.answers["GetClusterStatus"] = cluster_pb2.GetClusterStatusResponse(group="orders", nodes=[node])
+    told = fila("--addr", f"{broker.address},{other.address}", "cluster", "status").out.splitlines()[1:]
+    assert [line.split()[:2] for line in told[:2]] == [["fila-1", "standby"], ["fila-2", "standby"]]
+    assert told[0].endswith("the log lost its end")
+    assert told[2] == "group orders, where no node serves: 2 of 2 nodes said how it is itself"
+    other.stop()
+
+
 def test_a_move_is_over_when_the_other_node_serves(fila, broker: FakeBroker):
     broker.answers["MoveOwner"] = cluster_pb2.MoveOwnerResponse(node="fila-2", term=4096)
     owner = cluster_pb2.ClusterNode(node="fila-2", role=cluster_pb2.NODE_ROLE_OWNER)

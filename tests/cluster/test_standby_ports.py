@@ -28,6 +28,8 @@ from fila_server.config.schema import Config
 from fila_server.config.sections import Tls
 from fila_server.edge.listening import bound
 from fila_server.edge.redis.sentinel import Group, Member
+from fila_server.operations.cluster import ClusterCalls
+from fila_server.telemetry.group import HALTED, GroupStatus, NodeStatus
 from tests.access.test_tls import authority, certificate
 from tests.grpc_edge.raw_http2 import frame
 
@@ -137,12 +139,21 @@ def test_how_the_group_is_is_told_while_nobody_is_known_to_serve(monkeypatch):
         assert owner_told(refusal(lambda: asks_how_it_is(channel))) is None
 
 
-def test_where_it_takes_a_key_to_ask_a_standby_tells_nobody_how_the_group_is():
-    base = settings()
-    with_keys = msgspec.structs.replace(base, auth=msgspec.structs.replace(base.auth, enabled=True))
-    made = StandbyPorts(with_keys, lambda: GROUP, lambda: b"\x0a\x06orders")
-    with contextlib.closing(made), grpc.insecure_channel(f"127.0.0.1:{made.ports[0]}") as channel:
-        assert owner_told(refusal(lambda: asks_how_it_is(channel))) is None
+def test_where_it_takes_a_key_to_ask_a_standby_tells_of_itself_alone():
+    own = NodeStatus(
+        "10.0.0.1:5556", "fila-1", 1, HALTED, 5, position=7, lacks="the log lost its end", version="0.1.0",
+        differing=("limits.headers_max",), client_addr="10.0.0.1:5555",
+    )  # fmt: skip
+    calls = ClusterCalls(lambda: GroupStatus("orders", (own, NodeStatus("10.0.0.2:5556", "fila-2"))))
+    told = cluster_pb2.GetClusterStatusResponse.FromString(calls.status_of_standby(needs_key=True))
+    [node] = told.nodes
+    assert (told.group, node.node, node.role) == ("orders", "fila-1", cluster_pb2.NODE_ROLE_HALTED)
+    assert (node.position, node.lacks, node.since.ToMilliseconds()) == (7, "the log lost its end", 5)
+    assert not (node.peer_addr)
+    assert not (node.client_addr)
+    assert not (node.version)
+    assert not (node.differing_settings)
+    assert calls.status_of_standby(needs_key=False) == calls.status()
 
 
 def test_health_is_not_serving_and_who_watches_it_is_told_once(channel, ports):

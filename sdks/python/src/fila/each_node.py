@@ -11,7 +11,9 @@ def joined(answers: Sequence[GetClusterStatusResponse]) -> GetClusterStatusRespo
     """What the first one says, and of each other that answered its own words in the place of what others say of it."""
     told = GetClusterStatusResponse()
     told.CopyFrom(answers[0])
-    own = {answer.nodes[0].peer_addr: answer.nodes[0] for answer in answers}
+    # Where it takes a key to ask, each node tells of itself alone, and no address.
+    told.nodes.extend(answer.nodes[0] for answer in answers[1:] if not answer.nodes[0].peer_addr)
+    own = {answer.nodes[0].peer_addr: answer.nodes[0] for answer in answers if answer.nodes[0].peer_addr}
     furthest = max((node.position for node in [*told.nodes, *own.values()]), default=-1)
     for node in told.nodes:
         if mine := own.get(node.peer_addr):

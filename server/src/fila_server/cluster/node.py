@@ -138,7 +138,7 @@ class Node:
         self._port = PeerPort(cluster, trust, self.report, others)
         self.mover = Mover(cluster, trust, self.number, self._removed.remove, self.format.want)
         self._peers = [Peer(address, cluster, trust, self._events.put) for address in cluster.other_nodes]
-        self._clients = StandbyPorts(settings, self.group, ClusterCalls(self.status).status)
+        self._clients = StandbyPorts(settings, self.group, self._status_for_all)
         self._control = ControlThread(self._directories.data_dir, self._checkpoint, spare_bytes)
 
     def _open(self) -> Want | None:
@@ -244,6 +244,9 @@ class Node:
             copy.skipped,
             self.format.format,
         )
+
+    def _status_for_all(self) -> bytes:
+        return ClusterCalls(self.status).status_of_standby(needs_key=self._settings.auth.enabled)
 
     def metrics(self) -> bytes:
         """The page of metrics until the owner has its own. Any thread may ask."""

@@ -172,7 +172,7 @@ class StandbyPorts:
         """Hold the ports and begin to answer. `group`, from any thread, is what is known now, and `status` the answer
         to GetClusterStatus. Raises PortTaken and ConfigInvalid."""
         self.group = group
-        self._status, self._needs_key = status, settings.auth.enabled
+        self._status = status
         self._reported, self._reported_s = b"", float("-inf")
         self.allowance = Allowance()
         self.clients: set[_Client] = set()
@@ -237,7 +237,7 @@ class StandbyPorts:
 
     def reported(self) -> bytes:
         """How the group is, where nobody is known who could answer that better. Asked on the loop's thread."""
-        if self.owner or self._needs_key:
+        if self.owner:
             return b""
         if (now_s := time.monotonic()) - self._reported_s >= REPORTED_S:
             self._reported, self._reported_s = self._status(), now_s

@@ -71,6 +71,20 @@ class ClusterCalls:
             written_format=group.written_format,
         ).SerializeToString()
 
+    def status_of_standby(self, *, needs_key: bool) -> bytes:
+        """Of a node that judges no key. Where it takes one to ask, anybody is told of this node alone, and of it what
+        an operator needs to make the group serve: its role, how far it is, and what it lacks."""
+        if not needs_key or self._group is None:
+            return self.status()
+        group = self._group()
+        own = _node(group.own)
+        node = pb.ClusterNode(
+            node=own.node, role=own.role, position=own.position, in_sync=own.in_sync, lacks=own.lacks
+        )
+        if own.HasField("since"):
+            node.since.CopyFrom(own.since)
+        return pb.GetClusterStatusResponse(group=group.group, nodes=[node]).SerializeToString()
+
     @property
     def counts(self) -> tuple[int, int, int]:
         """Nodes of the group, the number of the one that serves, and how many have all that was answered."""
