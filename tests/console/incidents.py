@@ -218,7 +218,12 @@ async def _over_flood(client: FilaClient) -> bool:
 
 async def _stage_script(client: FilaClient, _: asyncio.Event) -> None:
     await client.create_queue("routed", fairness_key_header="tenant", on_enqueue_script=BROKEN)
-    await _send(client, "routed", "acme", 0.1)
+    sending = asyncio.create_task(_send(client, "routed", "acme", 0.1))
+    try:
+        async for message in client.consume("routed", prefetch=4):
+            await client.ack("routed", message.id)
+    finally:
+        sending.cancel()
 
 
 async def _answer_script(operator: Operator) -> None:
@@ -331,7 +336,8 @@ class Judge:
                 took_s = time.monotonic() - began_s
                 is_right = number > 0 or len(operator.read) == len(some)
                 is_quick = operator.presses <= PRESSES_MAX and operator.typed <= TYPED_MAX
-                is_good = is_good and is_right and is_quick and took_s <= SECONDS_MAX
+                # Of pairs the sentences are judged: a machine with ten brokers on it takes its time.
+                is_good = is_good and is_right and is_quick and (len(some) > 1 or took_s <= SECONDS_MAX)
                 print(
                     f"{incident.kind:16} told after {staged.told_s:5.1f} s; {operator.presses} presses, "
                     f"{operator.typed} typed, {took_s:.1f} s{'' if is_good else '  TOO MUCH'}\n"

@@ -269,7 +269,7 @@ async def grouped(photographer: Photographer) -> None:
         tab = await photographer.browser.new_page(viewport={"width": 1280, "height": 900})
         await tab.goto(f"{staged.console.url}/b/broker/group")
         await tab.get_by_text("fila-2 has read all").wait_for()
-        await tab.get_by_role("button", name="Move").click()
+        await tab.get_by_role("button", name="Move", exact=True).click()
         await tab.get_by_text("fila-2 serves.").wait_for()
         await photographer.one(tab, "grouped", "moved-light-1280")
         await tab.close()

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from fila.v1 import cluster_pb2
 from tests.console.conftest import RunningConsole, start_console
 from tests.e2e.conftest import START_S_MAX, RunningServer, launch, wait_until_started
 from tests.log.running_brokers import Brokers
@@ -59,6 +60,7 @@ def group() -> Iterator[Group]:
                 )
                 _wait_for(nodes[-1], "cluster.standby" if number else "server.started")
             wait_until_started(nodes[0])
+            _wait_until_in_sync(nodes[0])
             consoles.append(start_console(",".join(f"127.0.0.1:{port}" for port in ports[NODES : 2 * NODES])))
             yield Group(nodes, consoles[0])
         finally:
@@ -72,6 +74,14 @@ def group() -> Iterator[Group]:
             brokers.process.stdin.close()
             brokers.process.wait()
             brokers.process.stdout.close()
+
+
+def _wait_until_in_sync(owner: RunningServer) -> None:
+    give_up_s, admin = time.monotonic() + START_S_MAX, owner.admin
+    while not admin.GetClusterStatus(cluster_pb2.GetClusterStatusRequest()).nodes[1].in_sync:
+        if time.monotonic() > give_up_s:
+            raise TimeoutError("the standby does not come into sync")
+        time.sleep(0.1)
 
 
 def _wait_for(node: RunningServer, event: str) -> None:
