@@ -36,6 +36,7 @@ TOPICS = (
     "removed",
     "upgraded",
     "rolled",
+    "keyed",
     "recorded",
     "first-log",
     "log-made-anew",
