@@ -405,7 +405,7 @@ def test_keys_do_not_cross_the_network_unprotected():
 
 
 def test_a_band_says_that_no_key_is_asked_for(console):
-    assert "whoever is on this machine may do everything" in console.get(HOME).text
+    assert "anybody on this machine may do everything" in console.get(HOME).text
 
 
 # Bad input.

@@ -63,6 +63,6 @@ class Contexts:
 
 
 def contexts() -> Contexts:
-    """The file of whoever runs this."""
+    """The file of the user who runs this."""
     base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Contexts(Path(base) / "fila" / "contexts.json")

@@ -64,7 +64,7 @@ def from_rpc(error: grpc.RpcError, address: str, has_right_to: Callable[[str], b
         # It names the channels that there are; only what follows speaks of RPCs.
         return BrokerError(f"{text.rpartition(':')[0]}; make this one with 'fila channel create'")
     if step := _NEXT_BY_REASON.get(reason):
-        # The broker's own advice speaks of RPCs; whoever typed a command wants a command.
+        # The broker's own advice speaks of RPCs; a user who typed a command wants a command.
         said = text.partition(";")[0]
         queue = re.search(r'queue "([^"]+)"', said)
         dlq = queue[1] if queue and reason == "QUEUE_NOT_FOUND" and queue[1].endswith(_DLQ_SUFFIX) else ""

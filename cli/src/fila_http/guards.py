@@ -67,8 +67,8 @@ class Guards:
         return Problem(
             421,
             "HOST_NOT_ALLOWED",
-            f"this gateway is not called {given[0][:100]!r}; it is {' or '.join(sorted(self._hosts))}. Whoever "
-            "runs it allows another name with --allow-host",
+            f"this gateway is not called {given[0][:100]!r}; it is {' or '.join(sorted(self._hosts))}. To "
+            "allow another name, start it with --allow-host",
             Code.PERMISSION_DENIED,
         )
 

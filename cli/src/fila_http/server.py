@@ -228,7 +228,7 @@ async def _check_broker(gateway: Gateway, upstream: Upstream) -> None:
         ) from None
     if not asks:
         raise CannotServe(
-            f"the broker at {upstream.target} asks for no keys, so whoever reaches {gateway.host} could do everything: "
+            f"the broker at {upstream.target} asks for no keys, so all who reach {gateway.host} could do everything: "
             "switch auth.enabled on, or serve 127.0.0.1 alone"
         )
 

@@ -311,7 +311,7 @@ async def may_enter_without_key(console: Console, broker: Broker) -> bool:
         raise Trouble(
             403,
             "This broker asks for no key",
-            "It trusts whoever is on its machine, and this console would lend that trust to everybody who reaches it.",
+            "It trusts everybody on its machine, and this console would lend that trust to everybody who reaches it.",
             "Switch keys on at the broker (auth.enabled), or let the console listen on 127.0.0.1.",
         )
     return True

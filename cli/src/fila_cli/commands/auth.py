@@ -113,7 +113,7 @@ def revoke(session: Session, key_id: str, *, force: bool, yes: bool) -> None:
     """Take a key away: what it holds open ends within a second."""
     from fila.v1 import auth_pb2
 
-    confirm(f"Revoke key {key_id}? Whoever uses it is cut off.", yes=yes)
+    confirm(f"Revoke key {key_id}? Those who use it are cut off.", yes=yes)
     answer = session.auth.RevokeKey(
         auth_pb2.RevokeKeyRequest(key_id=key_id, force=force), timeout=session.timeout_s
     )
@@ -333,7 +333,7 @@ def forget(session: Session, name: str, *, dry_run: bool, force: bool, yes: bool
         return
     if not yes:
         click.echo(_about(ask(validate_only=True).principal), err=True)
-    confirm(f"Forget {name} and all of this? Whoever uses its keys is cut off.", yes=yes)
+    confirm(f"Forget {name} and all of this? Those who use its keys are cut off.", yes=yes)
     session.show(ask(validate_only=False), f"{name} is forgotten")
 
 

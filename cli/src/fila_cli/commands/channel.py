@@ -254,7 +254,7 @@ def set_channel_paused(
                     f'others changed queue "{queue}" at each try for {_AGAIN_FOR_S} s, and channel {channel} '
                     "stays as it was; try again"
                 ) from None
-        # Whoever was refused at the same moment shall not come back at the same moment.
+        # Those who were refused at the same moment shall not come back at the same moment.
         spread_s = wait_s * SystemRandom().uniform(0.5, 1.5)
         sleep(spread_s)
         waited_s += spread_s

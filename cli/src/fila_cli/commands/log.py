@@ -56,7 +56,7 @@ def log(
     follow: bool,
     verbose: bool,
 ) -> None:
-    """Print what QUEUE was sent last, whoever consumed it, as far as it is retained."""
+    """Print what QUEUE was sent last, as far as it is retained, consumed or not."""
     from fila.v1 import admin_pb2
 
     request = admin_pb2.ReadLogRequest(queue=queue, fairness_key=fairness_key or "", max_batch=100)

@@ -23,7 +23,7 @@ _lease_option = click.option(
     "lease_id",
     type=Count(min=1),
     metavar="N",
-    help="Only if it is still held under this lease; for one ID [default: whoever holds it]",
+    help="Only if it is still held under this lease; for one ID [default: under any]",
 )
 
 

@@ -93,5 +93,5 @@ def check_together(grants: Iterable[GrantRecord], tenant: str) -> None:
     if tenant and any(each.rights & ~(PRODUCE | VIEW | CANCEL) for each in grants):
         raise Invalid(
             "as_tenant",
-            "goes with produce, view and cancel only: whoever consumes or manages a queue sees all its tenants",
+            "goes with produce, view and cancel only: a key that consumes or manages a queue sees all its tenants",
         )
