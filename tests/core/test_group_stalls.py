@@ -267,3 +267,45 @@ def test_a_frame_written_anew_stays_in_memory_until_the_store_has_it(group):
     (message,) = service.LeaseResponse.FromString(told[lease]).messages
     assert message.payload[:1] == b"7"
     assert owner.core.counters()["lost_messages"] == 0
+
+
+# --- a log that has confirmed nothing: passes wait for it ------------------------------------------
+
+
+def turns(owner: Serving, times: int = 20) -> int:
+    """How many of so many passes, on a log that stays as it is, want another one at once."""
+    owner.lands = False
+    wanted = 0
+    for _ in range(times):
+        again = owner.run_pass()
+        owner.core.commit()
+        owner.core.drain()
+        wanted += again is not None and again <= owner.mono_ns
+    return wanted
+
+
+def taken_over(group, *messages: bytes) -> Serving:
+    """Another node serves, and its first record is not confirmed."""
+    first = group.owner()
+    for payload in messages:
+        first.enqueue("q", payload)
+    first.settle_down()
+    first.node.kill()
+    return group.node().take_over(nonce=2)
+
+
+def test_who_took_over_and_may_lease_nothing_yet_does_not_turn(group):
+    owner = taken_over(group, b"one", b"two")
+    owner.submit(commands.CONSUME_OPEN, service.ConsumeRequest(queue="q", max_in_flight=10), token=77)
+    assert turns(owner) <= 1
+    assert b"one" in b"".join(payload for _, _, _, payload in lands(owner))
+
+
+@pytest.mark.parametrize("ms", [600, 1_100, 5_000])
+def test_an_owner_whose_beat_is_due_does_not_turn_while_its_log_stands(group, ms):
+    owner = taken_over(group)
+    assert turns(owner) <= 1
+    owner.advance(ms)
+    assert turns(owner) <= 1
+    owner.submit(commands.LEASE, service.LeaseRequest(queue="q", max_messages=10))
+    assert turns(owner) <= 1

@@ -10,6 +10,9 @@ from libc.stdint cimport uint32_t
 
 from fila_server.core.state.state cimport Consumer, Core
 
+cdef enum:
+    MESSAGES_PER_FRAME_MAX = 512
+
 # every channel with work, in turn, bounded
 cdef void deliver_ready(Core* core) noexcept nogil
 cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noexcept nogil

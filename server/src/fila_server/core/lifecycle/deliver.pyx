@@ -41,7 +41,6 @@ from fila_server.core.structures.timers cimport timer_set
 from fila_server.core.threads.blocks cimport Waited
 
 cdef enum:
-    MESSAGES_PER_FRAME_MAX = 512
     FRAME_BYTES_MAX = 1048576       # several frames on the way beat one long one
     PULL_BYTES_MAX = 4128768        # under 4 MiB with its metadata
     UNWRITTEN_MAX = 2

@@ -6,6 +6,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.formats.applying cimport record_apply
+from fila_server.core.lifecycle.deliver cimport MESSAGES_PER_FRAME_MAX
 from fila_server.core.log.log cimport LOG_FAILED, LOG_OK, LogRead, LogRecord, LogReport, LogStatus
 from fila_server.core.log.owning cimport (
     OWNER_CONFIRMED, OWNER_HALTS, OWNER_READS, OWNER_RESIGNS, OwnerNext, owner_add, owner_free,
@@ -463,10 +464,15 @@ cdef int64_t group_now(Group* group, int64_t host_ns) noexcept nogil:
 
 cdef int64_t group_wakes(Core* core, int64_t next_ns) noexcept nogil:
     cdef Group* group = core.shared.group
-    if next_ns <= core.mono_ns:
-        return group.host_ns
+    cdef int64_t soon_ns = group.host_ns + FROZEN_RETRY_NS
+    cdef bint lacks_ids
+    if next_ns <= core.mono_ns:         # without ids that are promised no pass delivers anything
+        lacks_ids = core.next_lease_id + MESSAGES_PER_FRAME_MAX > core.lease_id_durable
+        return soon_ns if group.is_ahead or lacks_ids else group.host_ns
     if next_ns != INT64_MAX:
         next_ns += group.stood_ns
     if group.is_ahead:                  # what is due is due once the log goes on, and its end pokes
-        next_ns = max(next_ns, group.host_ns + FROZEN_RETRY_NS)
-    return min(next_ns, group.beat_ns + BEAT_NS) if group.state == GROUP_OWNS else next_ns
+        next_ns = max(next_ns, soon_ns)
+    if group.state == GROUP_OWNS:       # a beat that is due and did not leave waits for the log, too
+        next_ns = min(next_ns, max(group.beat_ns + BEAT_NS, soon_ns))
+    return next_ns
