@@ -300,7 +300,11 @@ def _stand_by(settings: Config, loading: LoadingPage | None) -> Node | None:
     node = Node(settings, _import_serving)
     if loading:
         loading.stands_by, loading.metrics = node.lacks, node.metrics
-    node.stand_by()
+    try:
+        node.stand_by()
+    except SystemExit:
+        node.end()
+        raise
     if loading:
         loading.stands_by = None
     return node

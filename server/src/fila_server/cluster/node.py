@@ -233,17 +233,9 @@ class Node:
         copy = self._copy
         if copy is None:
             return GroupStatus(str(self._cluster.name), nodes)
-        return GroupStatus(
-            str(self._cluster.name),
-            nodes,
-            copy.term[0],
-            copy.owner[1],
-            max(_wall_ms() - copy.wall_ms, 0) if copy.wall_ms else 0,
-            copy.waiting,
-            self._takeovers,
-            copy.skipped,
-            self.format.format,
-        )
+        behind_ms = max(_wall_ms() - copy.wall_ms, 0) if copy.wall_ms else 0
+        seen = copy.term[0], copy.owner[1], behind_ms, copy.waiting, self._takeovers, copy.skipped
+        return GroupStatus(str(self._cluster.name), nodes, *seen, self.format.format)
 
     def _status_for_all(self) -> bytes:
         return ClusterCalls(self.status).status_of_standby(needs_key=self._settings.auth.enabled)
@@ -287,12 +279,11 @@ class Node:
             self._role = (role, _wall_ms())
 
     def stand_by(self) -> None:
-        """Follow until this node owns. A signal ends the process."""
+        """Follow until this node owns. A signal raises SystemExit."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _leave)
-        threading.Thread(
-            target=self._topic.keep, args=(self._leaves,), name="fila-topic", daemon=True
-        ).start()
+        topic = partial(self._topic.keep, self._leaves)
+        threading.Thread(target=topic, name="fila-topic", daemon=True).start()
         if self._want is not None:
             self._seed(self._want)
         else:
@@ -317,6 +308,15 @@ class Node:
         self._becomes(OWNER)
         self._clients.name_owner("")
         emit("cluster.owner", node=self._cluster.node, term=self.copy.term[0])
+
+    def end(self) -> None:
+        """A signal ended `stand_by`. Otherwise a thread might be at work in the store or the log while the process
+        takes itself apart."""
+        self.leave()
+        self._end_upkeep()
+        if self._copy is not None:
+            self._copy.close()
+            self.log.close()
 
     def _seed(self, want: Want) -> None:
         """Get a copy, or begin at the beginning of the log."""
