@@ -60,6 +60,8 @@ class Key:
     """What it was to pay when its last turn ended, without what it owed, and"""
     spoken_then: int = 0
     """what its messages with tokens were thought to cost then."""
+    spoken_since: int = 0
+    """The most that they were thought to cost since: in the turn that it has."""
 
     def cost(self, chance: random.Random) -> int:
         return chance.randint(1, self.cost_max) if self.costs_vary else self.cost_max
@@ -86,7 +88,7 @@ class Twin:
         if key.stands and len(key.waiting) > key.tokens:
             if ring.place(key.number) == IDLE:
                 key.owed = max(key.owed, 0)
-                key.saved_for = key.spoken_then = 0
+                key.saved_for = key.spoken_then = key.spoken_since = 0
             ring.join(key.number)
             self.queues.join(key.queue)
         else:
@@ -121,10 +123,11 @@ class Twin:
             charged = max(thought + key.owed, 0)
             if ring.afford(key.number, charged):
                 break
-            key.saved_for, key.spoken_then = thought, key.thought
+            key.saved_for, key.spoken_then, key.spoken_since = thought, key.thought, 0
         ring.charge(key.number, charged)
         key.owed += thought - charged
         key.thought += thought
+        key.spoken_since = max(key.spoken_since, key.thought)
         key.tokens += 1
         self.changed(key)
 
@@ -153,13 +156,14 @@ class Terms:
 
 
 class Window:
-    """An interval in which two keys wanted tokens and kept their weights; `drift` is S_i/w_i - S_j/w_j."""
+    """An interval in which two keys wanted tokens and kept their weights; `drift` is S_i/w_i - S_j/w_j. It may begin in a
+    turn, where an operator changed a weight: what was spoken for in that turn counts, too."""
 
     __slots__ = ("costs", "drift", "least", "most", "owed", "spoken")
 
     def __init__(self, one: Key, other: Key) -> None:
         self.costs = [one.saved_for, other.saved_for]
-        self.spoken = [one.spoken_then, other.spoken_then]
+        self.spoken = [max(key.spoken_then, key.spoken_since) for key in (one, other)]
         self.owed = [0, 0]
         self.drift = self.least = self.most = 0.0
 
