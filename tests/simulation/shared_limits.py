@@ -156,8 +156,9 @@ class Terms:
 
 
 class Window:
-    """An interval in which two keys wanted tokens and kept their weights; `drift` is S_i/w_i - S_j/w_j. It may begin in a
-    turn, where an operator changed a weight: what was spoken for in that turn counts, too."""
+    """An interval in which two keys wanted tokens and kept their weights; `drift` is S_i/w_i - S_j/w_j.
+
+    It may begin in a turn, where an operator changed a weight: what was spoken for in that turn counts, too."""
 
     __slots__ = ("costs", "drift", "least", "most", "owed", "spoken")
 
