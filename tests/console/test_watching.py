@@ -156,6 +156,11 @@ async def test_a_stream_says_that_the_console_is_there_while_the_broker_says_not
     watch.stop()
 
 
+async def test_there_is_nothing_new_as_long_as_the_broker_has_never_answered():
+    watch = Watch(Topic(), Upstream(HERE, ""))
+    assert not await watch.after(0, 0.0)
+
+
 async def test_a_stream_ends_with_its_login(quick):
     watch = Watch(Topic(), Upstream(HERE, ""))
     events: list[str] = []

@@ -74,6 +74,7 @@ def rows(tmp_path, monkeypatch):
     return read
 
 
+@pytest.mark.costly("the validator follows every reference of four hundred schemas")
 @pytest.mark.parametrize(("name", "version"), [("openapi.yaml", "3.1.0"), ("openapi-3.0.yaml", "3.0.3")])
 def test_the_document_is_openapi(name, version):
     from openapi_spec_validator import validate

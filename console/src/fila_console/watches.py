@@ -103,11 +103,16 @@ class Watch:
 
     async def after(self, seq: int, wait_s: float) -> bool:
         """Whether there is something newer than `seq`, waiting for it at most `wait_s` seconds."""
-        if self.seq == seq or (self.state is None and self.trouble is None):
+        if self.seq == seq or not self._has_something:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._told.wait()
-        return self.seq != seq
+        return self.seq != seq and self._has_something
+
+    @property
+    def _has_something(self) -> bool:
+        """False before the first answer, and where a trouble is over and the broker has not answered since."""
+        return self.state is not None or self.trouble is not None
 
     def since(self, seq: int) -> tuple[str, bytes]:
         """What somebody who was told `seq` last is told now: the event's name, and its data."""

@@ -146,7 +146,7 @@ def _looking(client: Client, queue: str) -> None:
     assert not client.call("GetClusterStatus").get("nodes"), "the broker is alone"
     for command in ("MoveOwner", "RemoveNode"):
         assert "the broker is alone" in client.refused(command, {"node": "fila-2"})["detail"]
-    assert "the broker is alone" in client.refused("UpgradeGroup", {})["detail"]
+    assert "the broker is alone" in client.refused("UpgradeGroup")["detail"]
     policy = {"fairnessKey": "acme", "weight": 5, "ratePerSecond": 2.5, "comment": "too much"}
     assert "head" in client.call("PreviewKeyPolicy", {"policy": policy}, queue=queue)
     assert client.call("SetKeyPolicy", policy, queue=queue)["ratePerSecond"] == 2.5
