@@ -291,7 +291,8 @@ def taken_over(group, *messages: bytes) -> Serving:
         first.enqueue("q", payload)
     first.settle_down()
     first.node.kill()
-    return group.node().take_over(nonce=2)
+    serving: Serving = group.node().take_over(nonce=2)
+    return serving
 
 
 def test_who_took_over_and_may_lease_nothing_yet_does_not_turn(group):
