@@ -26,16 +26,15 @@ USUAL: dict[str, dict[str, float]] = {
         "a message is shared as its producer said": 10,  # a third of the runs have any: 64 a run, over 25
         # Often no two keys wait for one bucket alone in fifty seeds. shared_limits.py judges it at length.
         "keys share a limit within the bound": 0,
-        # Of 901 runs since half of them have limits, before which keys wait that could go by their turn; 34,354 before.
-        "keys stay within the bound": 13_908,
+        "keys stay within the bound": 34_354,
         "limits that are whole let somebody go": 1.5,
         "messages": 750,
         "no answered message is lost or comes back": 1_484,
-        "no bucket over its curve": 9,  # as above; 23 before
+        "no bucket over its curve": 23,
         "no limit gives more than it may": 16,
         "no moment that is over stays due": 16,
         "no pass does more than its bound": 7,
-        "nobody waits at limits that have enough": 11,  # of 951 runs; 15 of the first 117, and 6 in seeds 2401 to 2450
+        "nobody waits at limits that have enough": 15,
         "nothing that could go is left lying": 8,
         "one at a time of a key in order": 53,
         "one end a message": 441,
@@ -50,11 +49,11 @@ USUAL: dict[str, dict[str, float]] = {
         "a message and its next moment agree": 2,
         "a message is shared as its producer said": 5,  # as in plain
         "keys share a limit within the bound": 0,  # as in plain
-        "keys stay within the bound": 10_482,  # of 950 runs, as in plain; 27,920 before
+        "keys stay within the bound": 27_920,
         "limits that are whole let somebody go": 1.5,
         "messages": 924,
         "no answered message is lost or comes back": 1_310,
-        "no bucket over its curve": 8,  # as above; 15 before
+        "no bucket over its curve": 15,
         "no limit gives more than it may": 10,
         "no moment that is over stays due": 10,
         "no pass does more than its bound": 7,
