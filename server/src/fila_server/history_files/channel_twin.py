@@ -199,17 +199,29 @@ class ChannelTwin:
             self._ring.again(flow.number)
         self._emptied(flow)
 
-    def goes(self, message: Message) -> str | None:
-        """It was delivered: what is wrong about that, "" for nothing, None where this cannot be said."""
+    def goes(self, message: Message, in_pass: int) -> str | None:
+        """It was delivered in this pass: what is wrong about that, "" for nothing, None where this cannot be said."""
         flow = message.flow
         wrong = self._judged(message) if flow.is_sure else None
         message.state = LEASED
         flow.ready -= 1
         if not flow.is_sure:
             self._others_were_passed()
+        elif flow.ready and self._may_all_come_later(flow, message, in_pass):
+            self.is_unsure(
+                flow
+            )  # if it had nothing left at that moment, it lost its turn and stands at the back
         self._emptied(flow)
         self.ended_early = False
         return wrong
+
+    def _may_all_come_later(self, flow: Flow, gone: Message, in_pass: int) -> bool:
+        """Whether each ready message of a flow may have become ready in this pass after this one went."""
+        return all(
+            other.was_delayed and other.since_pass == in_pass
+            for rank, _, other in flow.line
+            if other is not gone and other.state == READY and other.rank == rank
+        )
 
     def is_unsure(self, flow: Flow) -> None:
         """Nobody knows any more where it stands."""

@@ -379,7 +379,7 @@ class Judge:
             self._fault(row, said)
 
     def _turn(self, channel: Channel, message: Message, row: Row) -> None:
-        said = channel.turns.goes(message)
+        said = channel.turns.goes(message, self._pass)
         if not channel.is_whole:
             self.found.not_judged[NOT_WHOLE] += 1
         elif channel.queue in self._untold:
