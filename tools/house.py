@@ -32,7 +32,6 @@ SMALL_AND_RIGHT = {
     "core.runtime.engine_numbers": "engine.pyx would be longer than 500 lines with it",
     "core.runtime.settings": "engine.pyx would be longer than 500 lines with it",
     "core.state.shared": "state.pxd would be longer than 500 lines with it",
-    "history_files.of_group": "its user is not compiled",
 }
 
 # How many modules a touch of a room's `.pxd` may compile, and those that are everybody's subject.

@@ -29,12 +29,6 @@ OF_STATUS = (
     duration_pb2.Duration,
 )
 """What the trailer `grpc-status-details-bin` is made of; no file of fila.v1 imports it."""
-OF_PYTHON_ALONE = (
-    "UpgradeGroupRequest",
-    "UpgradeGroupResponse",
-    "GetClusterStatusResponse.written_format",
-)
-"""Messages and fields that no compiled code names, and that are left out."""
 
 
 def prefix_of(message: str) -> str:
@@ -54,12 +48,9 @@ def of_enums(declared: Iterable[EnumDescriptorProto], prefix: str = "") -> Itera
 def of_messages(messages: Iterable[DescriptorProto], outer: str = "") -> Iterator[str]:
     """Of each message that has fields, and behind it of what is declared inside it."""
     for message in messages:
-        if message.name in OF_PYTHON_ALONE:
-            continue
         prefix = f"{outer}{prefix_of(message.name)}_"
-        fields = [each for each in message.field if f"{message.name}.{each.name}" not in OF_PYTHON_ALONE]
-        if fields and not message.options.map_entry:
-            yield enum(prefix, ((field.name, field.number) for field in fields))
+        if message.field and not message.options.map_entry:
+            yield enum(prefix, ((field.name, field.number) for field in message.field))
         yield from of_enums(message.enum_type, prefix)
         yield from of_messages(message.nested_type, prefix)
 

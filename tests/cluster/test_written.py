@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fila_server import errors
-from fila_server.cluster import formats, written
+from fila_server.cluster import written
 from fila_server.cluster.written import NOTE, Note, WrittenFormat
 from fila_server.core.runtime.store_copy import BIDS, FOLLOWS, HALTS, OWNS
 from tests.core.driven_engine import MS
@@ -29,7 +29,7 @@ def newer(monkeypatch):
 def bid(node: Node, log_format: int, nonce: int = 7) -> None:
     while node.follow():
         pass
-    assert formats.bid(node.copy, nonce, node.clock.wall_ns // MS, log_format=log_format)
+    assert node.copy.bid(nonce, node.clock.wall_ns // MS, log_format=log_format)
     node.end.turn(node.clock.now_ms, 999)
 
 
@@ -85,7 +85,7 @@ def test_a_takeover_that_another_nodes_came_before_raises_nothing(group, tmp_pat
     while second.follow():
         pass
     bid(first, 1, nonce=5)
-    assert formats.bid(second.copy, 7, second.clock.wall_ns // MS, log_format=2)
+    assert second.copy.bid(7, second.clock.wall_ns // MS, log_format=2)
     second.end.turn(second.clock.now_ms, 999)
     while second.follow():
         pass
@@ -100,7 +100,7 @@ def test_who_lost_against_a_newer_format_follows(group, tmp_path, newer):
     while second.follow():
         pass
     bid(first, 2, nonce=5)
-    assert formats.bid(second.copy, 7, second.clock.wall_ns // MS, log_format=1)
+    assert second.copy.bid(7, second.clock.wall_ns // MS, log_format=1)
     second.end.turn(second.clock.now_ms, 999)
     while second.follow():
         pass

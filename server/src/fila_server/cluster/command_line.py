@@ -270,7 +270,7 @@ def leave(asked: Asked, data_dir: Path, as_it_is: bool, config_path: Path | None
 
 def _follower(settings: Config, data_dir: Path) -> Callable[[], StoreCopy]:
     """What opens the copy, to read the log on."""
-    from fila_server.cluster import formats, founding, kafka_settings, starting
+    from fila_server.cluster import founding, kafka_settings, starting
     from fila_server.cluster.identity import group_id, node_number
     from fila_server.cluster.written import WrittenFormat
     from fila_server.core.log.kafka import KafkaLog, LogRefused
@@ -301,7 +301,7 @@ def _follower(settings: Config, data_dir: Path) -> Callable[[], StoreCopy]:
             cluster=group_id(cluster.name),
             name=str(cluster.node),
         )
-        formats.reads_up_to(copy, WrittenFormat(data_dir).format)
+        copy.reads_up_to(WrittenFormat(data_dir).format)
         return copy
 
     return follow

@@ -19,7 +19,7 @@ import structlog
 from fila_server import errors
 from fila_server.backup.control import ControlThread
 from fila_server.backup.last import backup_age_s
-from fila_server.cluster import formats, kafka_settings, written
+from fila_server.cluster import kafka_settings, written
 from fila_server.cluster.anew import begin_anew
 from fila_server.cluster.copy_lines import COPY, Offer
 from fila_server.cluster.directories import Directories
@@ -175,7 +175,7 @@ class Node:
             cluster=group_id(self._cluster.name),
             name=str(self._cluster.node),
         )
-        formats.reads_up_to(copy, self.format.format)
+        copy.reads_up_to(self.format.format)
         return copy
 
     @property

@@ -19,7 +19,6 @@ from typing import Protocol
 import msgspec
 
 from fila_server import errors
-from fila_server.cluster import formats
 from fila_server.cluster.peers import CONNECTS_S_MAX, Lines, Stranger, Trust, connected
 from fila_server.cluster.reports import Report
 from fila_server.config.cluster import Cluster
@@ -94,7 +93,7 @@ def _bid(copy: StoreCopy, log: HasEnds, incarnation: int, log_format: int) -> st
     copy.sync()
     copy.rebase(end)
     nonce, wall_ms = secrets.randbits(64), time.time_ns() // 1_000_000
-    if not formats.bid(copy, nonce, wall_ms, log_format=log_format, incarnation=incarnation):
+    if not copy.bid(nonce, wall_ms, log_format=log_format, incarnation=incarnation):
         return "the log takes nothing just now"
     ends_s = time.monotonic() + OWNS_S_MAX
     while copy.state == BIDS and time.monotonic() < ends_s:

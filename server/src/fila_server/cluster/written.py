@@ -15,8 +15,7 @@ import msgspec
 
 from fila_server import errors
 from fila_server.backup.copying import sync_directory, write_file
-from fila_server.cluster import formats
-from fila_server.core.runtime.store_copy import StoreCopy
+from fila_server.core.runtime.store_copy import NEWER, StoreCopy
 
 FIRST = 1
 READS = 1
@@ -83,7 +82,7 @@ class WrittenFormat:
     def goes_on(self, copy: StoreCopy) -> bool:
         """Whether a copy that has halted reads on, as what it met is a newer format that this build reads. Raises
         errors.StoreError."""
-        if copy.halted[0] != formats.NEWER or self.format >= READS:
+        if copy.halted[0] != NEWER or self.format >= READS:
             return False
         try:
             self._keep(Note(self.format + 1))
@@ -91,7 +90,7 @@ class WrittenFormat:
             raise errors.StoreError(
                 f"{self._file} cannot be written: {error.strerror}. Look at the disk of the data directory"
             ) from None
-        formats.goes_on(copy, self.format)
+        copy.goes_on(self.format)
         return True
 
     def bid(self, copy: StoreCopy, wall_ms: int, raised: int, *, is_moved: bool) -> bool:
@@ -99,7 +98,7 @@ class WrittenFormat:
         to, or else what is written."""
         self.deposes = copy.term[0]
         nonce, log_format = secrets.randbits(64), max(raised, self.format)
-        return formats.bid(copy, nonce, wall_ms, log_format=log_format, is_moved=is_moved)
+        return copy.bid(nonce, wall_ms, log_format=log_format, is_moved=is_moved)
 
     def _keep(self, note: Note) -> None:
         beside = self._file.with_name(f"{NOTE}.new")

@@ -22,7 +22,6 @@ from fila_server.core.replay.replay import NotReplayable, Replay
 from fila_server.core.runtime.engine import DECISION_RULES
 from fila_server.history_files import columns
 from fila_server.history_files.alike import Comparison, Difference, flat
-from fila_server.history_files.of_group import runs_in_group
 
 R = TypeVar("R", bound=Replay)
 META, APPLIED = 0, b"applied"
@@ -230,7 +229,7 @@ def begin(inputs: Iterator[pa.Table], folder: Path, kind: type[R], more_seed: in
         replay = kind(str(folder), head, records, sample=sample)
         rest = _to_second_pass(so_far.slice(ends + 1), inputs)
         if is_of_group or _begins_a_group(rest):
-            runs_in_group(replay)
+            replay.runs_in_group()
         return replay, rest
     raise NoBase(
         "the recording has no base: its first file is gone, or follows a gap. Only what was recorded since a "

@@ -91,6 +91,16 @@ cdef class Replay(CoreEngine):
         store.muted = True
         history.inputs_over = True
 
+    def runs_in_group(self):
+        """It goes on as an owner's core; of one that is behind its base, and has been fed nothing.
+
+        Its opening was that of a broker alone, which promises lease ids at once. An owner's are promised
+        once the log has its first record, and the recorded passes say when that was.
+        """
+        self.core.shared.in_group = True
+        atomic_store(&self.core.shared.durable, 0)
+        self.core.durable = self.core.lease_id_durable = 0
+
     @property
     def passes(self):
         """How many there were, those of opening included."""

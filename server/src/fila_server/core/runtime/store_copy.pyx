@@ -13,7 +13,7 @@ directory.
 import os
 import threading
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
@@ -22,8 +22,8 @@ from fila_server.core.formats.applying cimport (
     Applying, applied_put, applied_read, applied_remove, families_agree,
 )
 from fila_server.core.log.reading cimport (
-    HALT_ANEW, HALT_BEGINS_LATER, HALT_FOUNDED, HALT_GAP, TAKEN_HALT, Reading, log_short_terms, log_take,
-    reading_init, reading_why,
+    HALT_ANEW, HALT_BEGINS_LATER, HALT_FORMAT, HALT_FOUNDED, HALT_GAP, HALT_NONE, TAKEN_HALT, Reading,
+    log_short_terms, log_take, reading_init, reading_why,
 )
 from fila_server.core.log.record cimport MOVED, Record, takeover_says
 from fila_server.core.runtime.confirming cimport (
@@ -45,7 +45,7 @@ from fila_server.core.storage.status cimport (
     STORE_DAMAGED, STORE_IN_USE, STORE_NOT_FOUND, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, StoreError,
 )
 from fila_server.core.storage.store cimport batch_new, store_compact_again, store_compact_cancel
-from fila_server.core.structures.atomics cimport atomic_load
+from fila_server.core.structures.atomics cimport atomic_load, atomic_store
 from fila_server.core.structures.buffer cimport must_malloc
 
 _STORE_ERRORS = {
@@ -60,6 +60,7 @@ FOLLOWS, BIDS, OWNS = GROUP_FOLLOWS, GROUP_BIDS, GROUP_OWNS
 RESIGNS, HALTS = GROUP_RESIGNS, GROUP_HALTS
 BEGINS_LATER, GAP = HALT_BEGINS_LATER, HALT_GAP
 FOUNDED, ANEW = HALT_FOUNDED, HALT_ANEW
+NEWER = HALT_FORMAT                     # at a takeover whose owner writes a newer format of the log
 
 
 cdef object store_error(int status, str text, str data_dir):
@@ -227,17 +228,34 @@ cdef class StoreCopy:
         """Go on at the end of the log, whatever it holds before: for a bid of a newer incarnation."""
         group_rebase(self.group, end)
 
-    def bid(self, uint64_t nonce, int64_t wall_ms, *, bint is_moved=False, uint32_t incarnation=0):
+    def reads_up_to(self, uint16_t log_format):
+        """Halt at a takeover whose owner writes a newer format than this one."""
+        cdef Group* group = self.group
+        group.reading.format_max = log_format
+
+    def goes_on(self, uint16_t log_format):
+        """One that halted there reads that takeover once more, up to this format."""
+        cdef Group* group = self.group
+        assert group.state == GROUP_HALTS and group.reading.halted == HALT_FORMAT
+        group.reading.format_max = log_format
+        group.reading.halted, group.reading.halted_at = HALT_NONE, 0
+        # The takeover that it halted at comes next. It is this node's bid, or ends that one.
+        atomic_store(&group.state, GROUP_BIDS if group.nonce else GROUP_FOLLOWS)
+
+    def bid(
+            self, uint64_t nonce, int64_t wall_ms, *, uint16_t log_format=1, bint is_moved=False,
+            uint32_t incarnation=0):
         """Append a takeover of the term that is; False: the log takes nothing just now.
 
-        `is_moved`: its owner hands over. A newer `incarnation` begins with this copy, whatever term is.
+        Its owner will write `log_format`. `is_moved`: the owner that is hands over. A newer `incarnation`
+        begins with this copy, whatever term is.
         """
         cdef Group* group = self.group
         cdef Record record
         cdef bytes name = self.name.encode()
         memset(&record, 0, sizeof(Record))
         memcpy(record.cluster, <const char*> self.cluster, 16)
-        record.nonce, record.wall_ms, record.format = nonce, wall_ms, 1
+        record.nonce, record.wall_ms, record.format = nonce, wall_ms, log_format
         record.incarnation = max(incarnation, group.reading.incarnation, <uint32_t> 1)
         record.flags = MOVED if is_moved else 0
         takeover_says(&record, name, b"", b"")

@@ -1,3 +1,0 @@
-from fila_server.core.replay.replay import Replay
-
-def runs_in_group(replay: Replay) -> None: ...
