@@ -12,6 +12,8 @@ from fila_server.cluster.kafka_settings import all_settings, library
 from fila_server.core.log.kafka import KafkaLog, LogRefused
 from fila_server.core.log.owning import LogOwner
 from fila_server.core.log.record import KIND_PASS, KIND_TAKEOVER, encode
+from fila_server.core.runtime.store_copy import StoreCopy
+from fila_server.errors import StoreError
 from tests.log import twin
 from tests.log.running_brokers import QUICK, WAIT_MS, reports, written
 
@@ -199,3 +201,16 @@ def test_a_log_that_cannot_be_truncated_says_why(opened):
     """The mock cluster knows no DeleteRecords."""
     with pytest.raises(LogRefused, match="the log was not truncated"):
         opened("steady").truncate(3)
+
+
+def test_a_log_that_was_opened_to_be_read_takes_nothing_and_is_no_copys(opened, tmp_path):
+    log = opened("steady", appends=False)
+    with pytest.raises(LogRefused, match="opened to be read only: open it with appends"):
+        log.append(b"one", 0)
+    with pytest.raises(LogRefused, match="opened to be read only"):
+        log.reports()
+    with pytest.raises(
+        StoreError, match="the log was opened to be read only, and a copy needs one with appends"
+    ):
+        StoreCopy(str(tmp_path), {}, log, node=1, cluster=bytes(16))
+    assert not any(tmp_path.iterdir())

@@ -25,8 +25,9 @@ cdef LogStatus kafka_open(
     kafka.next_offset = -1
     kafka.wait_ms = wait_ms
     kafka.log.held = kafka
-    kafka.log.append, kafka.log.reports = _append, _reports
     kafka.log.read, kafka.log.truncate = _read, _truncate
+    if role == READS_AND_APPENDS:
+        kafka.log.append, kafka.log.reports = _append, _reports
     snprintf(kafka.topic_name, sizeof(kafka.topic_name), "%s", topic)
     kafka.lib = librdkafka_load(library, error.text, sizeof(error.text))
     if kafka.lib == NULL:
@@ -389,10 +390,15 @@ cdef class KafkaLog(LogEnd):
     def __dealloc__(self):
         self.close()
 
+    cdef Log* _that_appends(self) except NULL:
+        if self.kafka.log.append == NULL:
+            raise LogRefused("the log was opened to be read only: open it with appends")
+        return &self.kafka.log
+
     def append(self, bytes content, uint64_t tag):
         """True; False: its queue is full, and nothing was appended."""
         cdef LogError error
-        cdef Log* log = &self.kafka.log
+        cdef Log* log = self._that_appends()
         cdef LogStatus status = log.append(
             log.held, <const uint8_t*><const char*>content, <uint32_t>len(content), tag, &error)
         if status == LOG_FAILED:
@@ -402,7 +408,7 @@ cdef class KafkaLog(LogEnd):
     def reports(self, uint32_t room=64, int32_t wait_ms=0):
         """Of each: tag, offset, broker, error."""
         cdef LogReport[64] out
-        cdef Log* log = &self.kafka.log
+        cdef Log* log = self._that_appends()
         cdef uint32_t count
         with nogil:
             count = log.reports(log.held, out, min(room, <uint32_t>64), wait_ms)

@@ -6,6 +6,7 @@
     read        records from an offset on, none or at most `room`, after `wait_ms` at most; where the log ends
     truncate    forget what is below an offset
 
+Of a log that is only read, append and reports are NULL: no copy can follow it (runtime/store_copy.pyx).
 None raises or needs the GIL. append, reports, read and truncate may each be called by a thread of its own.
 What is not LOG_OK leaves a sentence in the caller's LogError. Records that were read stand until the next
 read.

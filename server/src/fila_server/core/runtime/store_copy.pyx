@@ -98,6 +98,8 @@ cdef class StoreCopy:
         cdef bytes path = data_dir.encode()
         cdef const char* path_bytes = path
         cdef int status
+        if log.log.append == NULL:
+            raise errors.StoreError("the log was opened to be read only, and a copy needs one with appends")
         store_configure(&options, True, settings)
         self.min_free_bytes = settings.get("storage.min_free_bytes", 268435456)
         self.ballast_bytes = settings.get("storage.ballast_bytes", options.ballast_bytes)
