@@ -1,6 +1,8 @@
 """`fila history` reads a history's files, and says what it cannot read."""
 
+import csv
 import json
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,38 +14,45 @@ from fila_cli import main
 from fila_server.history_files import chain, columns
 
 
-@pytest.fixture
-def history(tmp_path: Path) -> Path:
-    folder = tmp_path / "history"
+def recorded(folder: Path, *minutes: int, run: str = "r", **of_term: str | int) -> Path:
+    """One file, of one decision a minute."""
     rows = [
         {
             "at": datetime(2026, 3, 2, 14, minute, tzinfo=UTC),
             "pass": minute,
-            "kind": kind,
+            "kind": ("enqueued", "delivered", "acked")[minute % 3],
             "queue": "orders",
             "channel": "default",
-            "fairness_key": key,
+            "fairness_key": ("acme", "globex")[minute % 3 == 1],
             "throttle_keys": [],
             "offsets": [minute, minute + 1],
             "costs": [1.0, 1.0],
             "attempts": [0, 0],
         }
-        for minute, kind, key in [(0, "enqueued", "acme"), (1, "delivered", "globex"), (2, "acked", "acme")]
+        for minute in minutes
     ]
-    file = folder / "decisions/date=2026-03-02/hour=14/r-000001.parquet"
-    file.parent.mkdir(parents=True)
+    file = folder / f"decisions/date=2026-03-02/hour=14/{run}-000001.parquet"
+    file.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows, schema=columns.SCHEMAS[columns.DECISIONS]), file)
-    entry = {
+    entry = of_term | {
         "version": 1,
-        "run": "r",
+        "run": run,
         "table": "decisions",
         "file": str(file.relative_to(folder)),
-        "rows": 3,
-        "messages": 6,
+        "rows": len(rows),
+        "messages": 2 * len(rows),
         "bytes": file.stat().st_size,
-        "first_at": "2026-03-02T14:00:00+00:00",
-        "last_at": "2026-03-02T14:02:00+00:00",
+        "first_at": f"2026-03-02T14:{minutes[0]:02}:00+00:00",
+        "last_at": f"2026-03-02T14:{minutes[-1]:02}:00+00:00",
     }
+    (folder / "_list").mkdir(exist_ok=True)
+    (folder / f"_list/{run}-000001.json").write_text(json.dumps(entry))
+    return folder
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    folder = recorded(tmp_path / "history", 0, 1, 2)
     gap = {
         "version": 1,
         "run": "r",
@@ -51,11 +60,20 @@ def history(tmp_path: Path) -> Path:
         "first_at": "2026-03-02T14:02:00+00:00",
         "last_at": "2026-03-02T14:05:00+00:00",
     }
-    (folder / "_list").mkdir()
-    (folder / "_list/r-000001.json").write_text(json.dumps(entry))
     (folder / "_list/r-killed.json").write_text(json.dumps(gap))
     (folder / "_list/_r-000002.json").write_text("{")
     return folder
+
+
+@pytest.fixture
+def group(tmp_path: Path) -> list[str]:
+    """The directories of three nodes: the first served, then the second, and then the first again."""
+    first, second, third = (tmp_path / f"fila-{number}" for number in (1, 2, 3))
+    recorded(first, 0, 1, run="a", node="fila-1", term=0, deposes=-1)
+    recorded(second, 3, 4, run="b", node="fila-2", term=50, deposes=0)
+    recorded(first, 5, run="c", node="fila-1", term=90, deposes=50)
+    third.mkdir()
+    return [word for folder in (second, third, first) for word in ("--dir", str(folder))]
 
 
 def test_status_says_how_much_there_is_and_what_is_missing(history, capsys):
@@ -125,3 +143,60 @@ def test_a_directory_that_is_no_history_is_said_in_a_sentence(tmp_path, capsys):
 def test_an_export_of_an_unknown_kind_is_refused(history, tmp_path, capsys):
     assert main.run(["history", "export", "--dir", str(history), "--out", str(tmp_path / "x.xls")]) == 2
     assert "must end in" in capsys.readouterr().err
+
+
+def test_ls_of_a_group_is_one_list_and_names_node_and_term(group, capsys):
+    assert main.run(["history", "ls", *group]) == 0
+    said = capsys.readouterr()
+    heading, *lines = (line.split() for line in said.out.splitlines())
+    assert heading[2:5] == ["NODE", "TERM", "TABLE"]
+    assert [line[2:4] for line in lines] == [["fila-1", "0"], ["fila-2", "50"], ["fila-1", "90"]]
+    assert "fila-3: nothing was recorded here" in said.err
+
+
+def test_tail_of_a_group_goes_back_over_its_terms(group, capsys):
+    assert main.run(["history", "tail", *group, "--count", "4"]) == 0
+    heading, *lines = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert heading[1:3] == ["NODE", "TERM"]
+    assert [line[1:4] for line in lines] == [
+        ["fila-1", "0", "delivered"],
+        ["fila-2", "50", "enqueued"],
+        ["fila-2", "50", "delivered"],
+        ["fila-1", "90", "acked"],
+    ]
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.parquet"])
+def test_export_of_a_group_says_of_each_row_node_and_term(group, tmp_path, name):
+    recorded(tmp_path / "fila-1", 6, run="d")
+    out = tmp_path / name
+    assert main.run(["history", "export", *group, "--out", str(out)]) == 0
+    if name.endswith("parquet"):
+        rows = pq.read_table(out).to_pylist()
+    elif name.endswith("csv"):
+        rows = [row | {"term": int(row["term"] or -1)} for row in csv.DictReader(out.open())]
+    else:
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+    found = [(row.get("node") or "", -1 if row.get("term") is None else row["term"]) for row in rows]
+    assert found == [("fila-1", 0), ("fila-1", 0), ("fila-2", 50), ("fila-2", 50), ("fila-1", 90), ("", -1)]
+
+
+def test_what_two_directories_both_have_is_told_once(group, tmp_path, capsys):
+    shutil.copytree(tmp_path / "fila-2", tmp_path / "copied")
+    assert main.run(["history", "tail", *group, "--dir", str(tmp_path / "copied"), "-o", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["node"], row["term"], row["pass"]) for row in rows] == [
+        ("fila-1", 0, 0), ("fila-1", 0, 1), ("fila-2", 50, 3), ("fila-2", 50, 4), ("fila-1", 90, 5),
+    ]  # fmt: skip
+
+
+def test_directories_none_of_which_holds_a_history_are_refused(tmp_path, capsys):
+    given = [word for name in ("x", "y") for word in ("--dir", str(tmp_path / name))]
+    (tmp_path / "x").mkdir()
+    assert main.run(["history", "tail", *given]) == 1
+    assert f"{tmp_path / 'x'} holds no history" in capsys.readouterr().err
+
+
+def test_status_of_a_group_passes_a_node_that_never_served(group, capsys):
+    assert main.run(["history", "status", *group]) == 0
+    assert "Term 50" in capsys.readouterr().out

@@ -23,22 +23,16 @@ _ELSEWHERE = (
     "verify replays through the broker's core, which comes with fila-server: run it where that is installed"
 )
 
+LIST = "_list"
 KINDS = ("decisions", "changes")
+OF_GROUP = ("node", "term")
+"""What an entry of a group's run says beside the rest (docs/history.md)."""
 _OF_EACH = {
     *("costs", "attempts", "held_ms", "wait_no_consumer_ms", "wait_share_ms"),
     *("wait_throttle_ms", "wait_delay_ms", "wait_held_ms"),
 }
 
 TAIL_DEFAULT = 20
-
-directory_option = click.option(
-    "--dir",
-    "directory",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("history"),
-    show_default=True,
-    help="The directory that the broker records to (history.dir)",
-)
 
 directories_option = click.option(
     "--dir",
@@ -74,7 +68,7 @@ def history() -> None:
 @click.pass_obj
 def status(session: Session, directories: tuple[Path, ...]) -> None:
     """Say how much is recorded, since when, and what is missing; of a group with the terms that its nodes recorded."""
-    found = [_status(directory) for directory in directories]
+    found = [_status(directory) for directory in _recorded(directories)]
     if len(found) == 1:
         show(session.format, found[0], facts(_told(found[0])))
         return
@@ -86,7 +80,7 @@ def _status(directory: Path) -> dict[str, Any]:
     listed = _listed(directory)
     files = [entry for entry in listed if entry.get("file")]
     gaps = [entry for entry in listed if entry.get("gap")]
-    recording = sorted(path.name[1 : -len(".open")] for path in (directory / "_list").glob("_*.open"))
+    recording = sorted(path.name[1 : -len(".open")] for path in (directory / LIST).glob("_*.open"))
     return {
         "directory": str(directory),
         "terms": _terms(listed),
@@ -136,16 +130,25 @@ def _told(found: dict[str, Any]) -> list[tuple[str, Cell]]:
     ]
 
 
-@history.command("ls", cls=Command, examples="fila history ls --dir history -o json")
-@directory_option
+@history.command(
+    "ls",
+    cls=Command,
+    examples="""
+    fila history ls --dir history -o json
+    fila history ls --dir fila-1/history --dir fila-2/history
+    """,
+)
+@directories_option
 @click.pass_obj
-def ls(session: Session, directory: Path) -> None:
-    """List the files and gaps, oldest first."""
-    listed = _listed(directory)
+def ls(session: Session, directories: tuple[Path, ...]) -> None:
+    """List the files and gaps, oldest first; of a group with the node that recorded each, and its term."""
+    listed = _list(_recorded(directories))
+    named = _named(listed)
     rows = [
         (
             entry["first_at"],
             entry["last_at"],
+            *_cells(entry, named),
             entry.get("table") or _what(entry),
             entry.get("rows") or 0,
             entry.get("bytes") or 0,
@@ -153,7 +156,8 @@ def ls(session: Session, directory: Path) -> None:
         )
         for entry in listed
     ]
-    show(session.format, listed, table(("FROM", "TO", "TABLE", "ROWS", "BYTES", "FILE"), rows))
+    headings = ("FROM", "TO", *map(str.upper, named), "TABLE", "ROWS", "BYTES", "FILE")
+    show(session.format, listed, table(headings, rows))
 
 
 @history.command(
@@ -197,8 +201,8 @@ def verify(directories: tuple[Path, ...], head: str, against: str, public_keys: 
 
     Of a group give the directory of each node: what they recorded doubly, and what none of them did, is said.
     """
-    if not any((directory / "_list").is_dir() for directory in directories):
-        _listed(directories[0])
+    if not any((directory / LIST).is_dir() for directory in directories):
+        _recorded(directories[:1])
     command = [sys.executable, "-m", "fila_server.main", "history", "verify", *map(str, directories)]
     command += [*(["--head", head] if head else []), "--against", against]
     command += [word for file in public_keys for word in ("--public-key", file)]
@@ -215,23 +219,26 @@ def verify(directories: tuple[Path, ...], head: str, against: str, public_keys: 
     examples="""
     fila history tail
     fila history tail --queue orders --key acme --count 50
+    fila history tail --dir fila-1/history --dir fila-2/history
     """,
 )
-@directory_option
+@directories_option
 @click.option("--queue", default="", metavar="NAME", shell_complete=complete_queue, help="Only this queue's")
 @click.option("--key", default=None, metavar="KEY", callback=check_key, help="Only this fairness key's")
 @click.option("--count", type=click.IntRange(1, 100_000), default=TAIL_DEFAULT, show_default=True)
 @click.pass_obj
-def tail(session: Session, directory: Path, queue: str, key: str | None, count: int) -> None:
+def tail(session: Session, directories: tuple[Path, ...], queue: str, key: str | None, count: int) -> None:
     """Print the newest decisions that are in closed files, oldest first; a row may be about many messages."""
     found: list[dict[str, Any]] = []
-    for rows in _rows(directory, "decisions", queue, key, newest_first=True):
+    for rows in _rows(_recorded(directories), "decisions", queue, key, newest_first=True):
         found = rows[-(count - len(found)) :] + found
         if len(found) >= count:
             break
+    named = _named(found)
     lines = [
         (
             row["at"].isoformat(timespec="milliseconds"),
+            *_cells(row, named),
             row["kind"],
             f"{row['queue']}/{row['channel']}",
             row["fairness_key"] or "-",
@@ -241,7 +248,7 @@ def tail(session: Session, directory: Path, queue: str, key: str | None, count: 
         )
         for row in found
     ]
-    headings = ("AT", "DECISION", "QUEUE", "KEY", "MESSAGES", "FIRST OFFSET", "WHY")
+    headings = ("AT", *map(str.upper, named), "DECISION", "QUEUE", "KEY", "MESSAGES", "FIRST OFFSET", "WHY")
     show(session.format, [_plain(row) for row in found], table(headings, lines))
 
 
@@ -251,9 +258,10 @@ def tail(session: Session, directory: Path, queue: str, key: str | None, count: 
     examples="""
     fila history export --out decisions.jsonl
     fila history export --out orders.csv --queue orders --from 2026-03-02T14:00 --to 2026-03-02T15:00
+    fila history export --out all.parquet --dir fila-1/history --dir fila-2/history
     """,
 )
-@directory_option
+@directories_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -279,7 +287,7 @@ def tail(session: Session, directory: Path, queue: str, key: str | None, count: 
     help="Only before this moment",
 )
 def export(
-    directory: Path,
+    directories: tuple[Path, ...],
     out: Path,
     name: str,
     queue: str,
@@ -287,26 +295,56 @@ def export(
     since: datetime | None,
     until: datetime | None,
 ) -> None:
-    """Write closed files' rows as one file, one row a run of messages."""
+    """Write closed files' rows as one file, one row a run of messages; of a group with their node and term."""
     if out.name != "-" and out.suffix not in (".jsonl", ".csv", ".parquet"):
         raise click.BadParameter("must end in .jsonl, .csv or .parquet, or be -", param_hint="--out")
-    rows = _between(_rows(directory, name, queue, key), since, until)
+    rows = _between(_rows(_recorded(directories), name, queue, key), since, until)
     count = _write(out, name, rows)
     print(counted(count, "row"), file=sys.stderr)
+
+
+def _named(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """What is told of rows of which a group's nodes recorded some."""
+    return OF_GROUP if any(row.get("term") is not None for row in rows) else ()
+
+
+def _cells(row: dict[str, Any], names: Sequence[str]) -> list[Cell]:
+    return ["-" if row.get(name) is None else row[name] for name in names]
 
 
 # --- reading -----------------------------------------------------------------------------------
 
 
+def _recorded(directories: Sequence[Path]) -> list[Path]:
+    """Those that hold a history: a node that has never served has none, and is told beside another one's."""
+    found = [directory for directory in directories if (directory / LIST).is_dir()]
+    for directory in directories:
+        if not found or not directory.is_dir():
+            raise click.ClickException(
+                f"{directory} holds no history: give the broker's history.dir with --dir, and set history.enabled there"
+            )
+        if directory not in found:
+            print(f"fila: {directory}: nothing was recorded here", file=sys.stderr)
+    return found
+
+
+def _list(directories: Sequence[Path]) -> list[dict[str, Any]]:
+    """The entries of all, oldest first, each with its directory. One that several have counts once."""
+    found: dict[str, dict[str, Any]] = {}
+    for directory in directories:
+        for entry in _listed(directory):
+            found.setdefault(json.dumps(entry, sort_keys=True), entry | {"directory": str(directory)})
+    return sorted(found.values(), key=_place)
+
+
+def _place(entry: dict[str, Any]) -> tuple[str, str]:
+    return entry.get("first_at") or "", entry.get("file") or ""
+
+
 def _listed(directory: Path) -> list[dict[str, Any]]:
     """The list's entries, oldest first; what is not listed is not there."""
-    folder = directory / "_list"
-    if not folder.is_dir():
-        raise click.ClickException(
-            f"{directory} holds no history: give the broker's history.dir with --dir, and set history.enabled there"
-        )
     found = []
-    for path in folder.glob("[!_]*.json"):
+    for path in (directory / LIST).glob("[!_]*.json"):
         try:
             entry = json.loads(path.read_text())
         except (OSError, ValueError):
@@ -315,7 +353,7 @@ def _listed(directory: Path) -> list[dict[str, Any]]:
             found.append(entry)
     replaced = {file for entry in found for file in entry.get("replaces") or ()}
     live = [entry for entry in found if entry.get("file") not in replaced]
-    return sorted(live, key=lambda entry: (entry.get("first_at") or "", entry.get("file") or ""))
+    return sorted(live, key=_place)
 
 
 def _head(listed: Sequence[dict[str, Any]]) -> str:
@@ -332,25 +370,27 @@ def _what(entry: dict[str, Any]) -> str:
 
 
 def _rows(
-    directory: Path, name: str, queue: str, key: str | None, *, newest_first: bool = False
+    directories: Sequence[Path], name: str, queue: str, key: str | None, *, newest_first: bool = False
 ) -> Iterator[list[dict[str, Any]]]:
-    """Rows of one table, a row group at a time."""
+    """Rows of one table, a row group at a time; of a group with the node that recorded them, and its term."""
     try:
         import pyarrow.parquet as pq
     except ImportError:
         raise click.ClickException("reading a history's files needs pyarrow: pip install pyarrow") from None
-    files = [entry["file"] for entry in _listed(directory) if entry.get("table") == name]
-    for file in reversed(files) if newest_first else files:
+    entries = [entry for entry in _list(directories) if entry.get("table") == name]
+    named = _named(entries)
+    for entry in reversed(entries) if newest_first else entries:
+        of_group = {each: entry.get(each) for each in named}
         try:
-            opened = pq.ParquetFile(directory / file)
+            opened = pq.ParquetFile(Path(entry["directory"]) / entry["file"])
         except (OSError, ValueError) as error:
-            print(f"fila: {file} was skipped: {' '.join(str(error).split())}", file=sys.stderr)
+            print(f"fila: {entry['file']} was skipped: {' '.join(str(error).split())}", file=sys.stderr)
             continue
         groups = range(opened.num_row_groups)
         for number in reversed(groups) if newest_first else groups:
             rows = opened.read_row_group(number).to_pylist()
             yield [
-                _spread(row)
+                _spread(row) | of_group
                 for row in rows
                 if (not queue or row["queue"] == queue) and (key is None or row.get("fairness_key") == key)
             ]
