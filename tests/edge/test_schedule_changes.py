@@ -204,3 +204,20 @@ async def test_a_reason_that_is_too_long_is_refused():
     await made.create()
     with pytest.raises(errors.LimitExceeded, match="comment must be at most 1024 bytes"):
         await made.pause(paused=True, comment="x" * 1025)
+
+
+async def test_a_pause_while_a_change_is_on_its_way_keeps_what_that_changes():
+    made = Changed()
+    await made.create()
+    await asyncio.gather(made.update(MINUTELY), made.pause(paused=True))
+    kept = made.schedules.firing.kept["q", "s"].definition
+    assert (kept.settings.cron, kept.settings.paused) == (MINUTELY.cron, True)
+
+
+async def test_of_two_pauses_at_once_the_first_says_since_when_and_by_whom():
+    made = Changed()
+    await made.create()
+    first, second = await asyncio.gather(
+        made.pause(paused=True, comment="nobody reads it"), made.pause(paused=True, by=BOB)
+    )
+    assert second.pause == first.pause

@@ -137,44 +137,57 @@ class Schedules:
 
     async def update(self, request: pb.UpdateScheduleRequest, caller: Caller) -> bytes:
         kept = self._find(request)
-        await self._settle(kept, request.settings, "UpdateSchedule", request, caller)
+        await self._settle(kept, lambda: request.settings, "UpdateSchedule", request, caller)
         return pb.UpdateScheduleResponse(schedule=self._reported(kept, caller)).SerializeToString()
 
     async def pause(self, request: pb.PauseScheduleRequest, caller: Caller) -> bytes:
         if len(request.comment.encode()) > COMMENT_BYTES_MAX:
             raise errors.LimitExceeded("comment", f"must be at most {COMMENT_BYTES_MAX} bytes; say less")
         kept = self._find(request)
-        settings = pb.ScheduleSettings()
-        settings.CopyFrom(kept.definition.settings)
-        settings.paused = request.paused
-        await self._settle(kept, settings, "PauseSchedule", request, caller)
+
+        def as_asked() -> pb.ScheduleSettings:
+            settings = pb.ScheduleSettings()
+            settings.CopyFrom(kept.definition.settings)
+            settings.paused = request.paused
+            return settings
+
+        await self._settle(kept, as_asked, "PauseSchedule", request, caller)
         return pb.PauseScheduleResponse(schedule=self._reported(kept, caller)).SerializeToString()
 
     async def _settle(
-        self, kept: Kept, settings: pb.ScheduleSettings, act: str, request: Any, caller: Caller
+        self, kept: Kept, wanted: Callable[[], pb.ScheduleSettings], act: str, request: Any, caller: Caller
     ) -> None:
-        """Give it these settings. A firing that is on its way comes first, and counts."""
+        """Give it the settings that are wanted of it, as the change before this one left it. A firing that is on its
+        way comes first, and counts."""
+        self._changed(kept, wanted(), request, caller)  # what is refused disturbs no firing
+        kept.changes += 1
+        try:
+            async with kept.lock:
+                self._check_there(kept)
+                changed = self._changed(kept, wanted(), request, caller)
+                due = kept.due()
+                changed.take(due)
+                before, settings = kept.definition.settings, changed.definition.settings
+                if _moments(before) != _moments(settings) and not self._fires_first(kept, settings):
+                    due.due_ms = self._first(changed)
+                frame = change_frame(kept.key, due, changed.definition)
+                await self._change(act, request, caller, frame)
+                self._bytes += changed.size - kept.size
+                kept.definition, kept.timetable = changed.definition, changed.timetable
+                kept.size = changed.size
+                kept.take(due)
+        finally:
+            if self.firing.kept.get(kept.key) is kept:
+                self.firing.put(kept)
+
+    def _changed(self, kept: Kept, settings: pb.ScheduleSettings, request: Any, caller: Caller) -> Kept:
+        """It with these settings, checked; nothing of `kept` is touched."""
         definition = pb.Schedule(queue=kept.key[0], schedule=kept.key[1], settings=settings)
         definition.created_at.CopyFrom(kept.definition.created_at)
         self._sign(definition, kept.definition, caller, getattr(request, "comment", ""))
         changed = self._kept(definition)
         self._check_room(0, changed.size - kept.size)
-        kept.changes += 1
-        try:
-            async with kept.lock:
-                self._check_there(kept)
-                due = kept.due()
-                changed.take(due)
-                before = kept.definition.settings
-                if _moments(before) != _moments(settings) and not self._fires_first(kept, settings):
-                    due.due_ms = self._first(changed)
-                await self._change(act, request, caller, change_frame(kept.key, due, definition))
-                self._bytes += changed.size - kept.size
-                kept.definition, kept.timetable, kept.size = definition, changed.timetable, changed.size
-                kept.take(due)
-        finally:
-            if self.firing.kept.get(kept.key) is kept:
-                self.firing.put(kept)
+        return changed
 
     def _sign(
         self, definition: pb.Schedule, before: pb.Schedule | None, caller: Caller, comment: str = ""
