@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from grpc import StatusCode
 
 from fila.v1 import admin_pb2, events_pb2, sink_pb2, watch_pb2
-from tests.cli.fake_broker import FakeBroker, Refusal, assert_golden
+from tests.cli.fake_broker import FakeBroker, assert_golden
 
 
 def test_config_list_is_sorted_as_the_broker_sorted_it(fila, broker: FakeBroker):
@@ -288,41 +287,23 @@ def test_an_explanation_without_shares_tells_none(fila, broker: FakeBroker):
     assert "%" not in told
 
 
-def test_explain_and_late_tell_nobody_from_busy_in_the_same_words(fila, broker: FakeBroker):
-    waiting = [
-        events_pb2.LateKey(queue=queue, channel=channel, fairness_key="acme", cause="CAUSE_NO_CONSUMER")
-        for queue, channel in (("orders", "default"), ("mail", "default"), ("mail", "audit"))
-    ]
-    by_queue = {"orders": {"default": 0}, "mail": {"default": 2, "audit": 0}}
-    broker.answers |= {
-        "ListLate": events_pb2.ListLateResponse(keys=waiting),
-        "ListChannels": lambda asked: admin_pb2.ListChannelsResponse(
-            channels=[
-                admin_pb2.ChannelInfo(name=name, consumers=count)
-                for name, count in by_queue[asked.queue].items()
-            ]
-        ),
-        "ExplainKey": lambda asked: admin_pb2.ExplainKeyResponse(
-            state="STATE_NO_CONSUMER",
-            consumers=events_pb2.ChannelConsumers(count=by_queue[asked.queue][asked.channel]),
-        ),
-    }
-
-    rows = fila("late").out.splitlines()[1:]
-
+def test_explain_late_and_a_message_tell_nobody_from_busy_in_the_same_words(fila, broker: FakeBroker):
     nobody, busy = "nobody consumes this channel", "its consumers hold as many messages as they may"
-    for key, row, why in zip(waiting, rows, (nobody, busy, nobody), strict=True):
-        assert row.endswith(why)
-        assert f"waits because  {why}\n" in fila("explain", key.queue, "acme", "--channel", key.channel).out
-
-
-def test_late_says_what_it_knows_where_it_may_not_ask_who_consumes(fila, broker: FakeBroker):
-    broker.answers["ListChannels"] = Refusal(StatusCode.PERMISSION_DENIED, "no right", "")
-    broker.answers["ListLate"] = events_pb2.ListLateResponse(
-        keys=[events_pb2.LateKey(queue="orders", channel="default", cause="CAUSE_NO_CONSUMER")]
+    for count, why in ((0, nobody), (2, busy)):
+        waits: dict[str, Any] = {"nobody_consumes": not count}
+        key = events_pb2.LateKey(queue="orders", fairness_key="acme", cause="CAUSE_NO_CONSUMER", **waits)
+        broker.answers |= {
+            "ListLate": events_pb2.ListLateResponse(keys=[key]),
+            "ExplainKey": admin_pb2.ExplainKeyResponse(
+                state="STATE_NO_CONSUMER", consumers=events_pb2.ChannelConsumers(count=count), **waits
+            ),
+        }
+        assert fila("late").out.rstrip().endswith(why)
+        assert f"waits because  {why}\n" in fila("explain", "orders", "acme").out
+    broker.answers["GetMessage"] = admin_pb2.GetMessageResponse(
+        state="STATE_WAITING", cause="STATE_NO_CONSUMER", nobody_consumes=True
     )
-
-    assert fila("late").out.rstrip().endswith("nobody with room consumes it")
+    assert f"waiting: {nobody}" in fila("message", "show", "orders", "m").out
 
 
 def test_an_interval_that_reads_the_same_at_both_ends_is_one_moment(fila, broker: FakeBroker):

@@ -26,7 +26,8 @@ from fila.watched import KeySeries, KeySeriesPoint, Series, SeriesPoint
 from fila_console.broker_clock import BrokerClock
 from fila_console.dues import due_lately, due_now, due_then
 from fila_console.pages.key import KeyTopic, _headline, preview
-from fila_console.pages.overview import _free_at, _late_count
+from fila_console.pages.overview import _free_at, _late_count, _late_row
+from fila_console.pages.queue import _cause_rows
 from fila_console.pages.tenant import _headline as tenant_headline
 from fila_console.settings import Broker
 from fila_console.suggestions import Pace, grows, last_minute, suggestions
@@ -317,6 +318,16 @@ def test_a_key_that_nothing_of_its_own_holds_back_is_free_now():
     assert free_at("throttled", now_s + 0.9) == "within 1 s"
     assert free_at("throttled", now_s + 3_605) == "00:00:05 UTC"
     assert free_at("paused") == free_at("no_consumer") == UNKNOWN
+
+
+def test_a_late_key_that_nobody_consumes_does_not_wait_for_room():
+    full = late("no_consumer")
+    nobody = replace(full, nobody_consumes=True)
+    words = ["nobody consumes this channel", "no consumer has room"]
+
+    assert [_late_row("b", each, 0.0)["cells"][3]["t"] for each in (nobody, full)] == words
+    rows = _cause_rows("b", "orders", LateKeys(keys=[nobody, full], waiting_keys=2))
+    assert [each["cells"][0]["t"] for each in rows] == words
 
 
 def test_how_many_are_late_is_a_sentence():

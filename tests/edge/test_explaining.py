@@ -176,6 +176,7 @@ def test_a_tenant_is_told_nothing_of_others():
     told.refused_at.seconds = 1_700_000_000
     told.served_meanwhile.keys.add(fairness_key="rival")
     told.consumers.count = 7
+    told.nobody_consumes = True
     told.head_forecast.latest_ms = 9
 
     hide_others(told)

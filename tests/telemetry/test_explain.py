@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from fila.v1 import admin_pb2 as admin
+from fila.v1 import events_pb2 as events
 from fila.v1 import service_pb2 as service
 from fila.v1 import watch_pb2 as watch
-from fila_server.core.protocol import commands
+from fila_server.core.protocol import commands, seam_frames
 from tests.core.driven_engine import DrivenEngine, Refused
 
 State = admin.ExplainKeyResponse
@@ -80,6 +81,34 @@ def test_a_consumer_that_is_full_is_none(engine):
 
     assert answer.state == State.STATE_NO_CONSUMER
     assert (answer.pending, answer.in_flight) == (2, 1)
+
+
+def late(engine: DrivenEngine) -> events.LateKey:
+    """The only key that waits."""
+    page = seam_frames.WaitingLongestPage(queue=b"orders", most=10)
+    (row,) = engine.call(commands.WAITING_LONGEST_PAGE, page, seam_frames.WaitingLongestKeys).keys
+    return events.LateKey.FromString(row)
+
+
+def test_that_nobody_consumes_is_told_from_consumers_that_are_full(engine):
+    send(engine, "acme", 3)
+    for told in (explain(engine, "acme"), late(engine)):
+        assert told.nobody_consumes
+
+    consume(engine, most=1)
+
+    assert explain(engine, "acme").state == State.STATE_NO_CONSUMER
+    assert late(engine).cause == events.LateKey.CAUSE_NO_CONSUMER
+    for told in (explain(engine, "acme"), late(engine)):
+        assert not told.nobody_consumes
+
+
+def test_that_nobody_consumes_is_said_of_no_key_that_waits_for_something_else(engine):
+    send(engine, "acme")
+    set_policy(engine, "acme", paused=True)
+
+    for told in (explain(engine, "acme"), late(engine)):
+        assert not told.nobody_consumes
 
 
 def test_a_throttled_key_names_the_bucket_and_the_moment_of_its_token(engine):

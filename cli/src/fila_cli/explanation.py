@@ -165,7 +165,7 @@ def _sentence(answer: ExplainKeyResponse) -> str:
     if answer.by_default:
         sentence = _SENTENCE_BY_DEFAULT.get(state, sentence)
     if state == "STATE_NO_CONSUMER" and answer.HasField("consumers"):
-        sentence = ALL_FULL if answer.consumers.count else NOBODY
+        sentence = NOBODY if answer.nobody_consumes else ALL_FULL
         if answer.consumers.count and answer.consumers.at_quota == answer.consumers.count:
             sentence = "its consumers' names have as many messages in flight as their quotas allow"
     if answer.HasField("pause"):
@@ -302,7 +302,7 @@ def _doing(answer: GetMessageResponse) -> str:
         cause = admin_pb2.ExplainKeyResponse.State.Name(answer.cause)
         if cause == "STATE_BEYOND_COMMITTED":
             return f"waiting: {_behind_committed(answer, is_own=not answer.offset)}"
-        waits = f"waiting: {_SENTENCE_BY_STATE.get(cause, cause)}"
+        waits = f"waiting: {NOBODY if answer.nobody_consumes else _SENTENCE_BY_STATE.get(cause, cause)}"
         if answer.blocking_bucket:
             waits += by_limit(answer)
         return waits + _until(answer)

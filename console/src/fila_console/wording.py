@@ -170,9 +170,9 @@ _CAUSES = {
 _PARTS = {"slots": "all slots taken", "budget": "its budget is spent"}
 
 
-def cause(word: str, bucket: str = "", part: str = "", rate: int = 0) -> str:
+def cause(word: str, bucket: str = "", part: str = "", rate: int = 0, nobody_consumes: bool = False) -> str:
     """Why a key waits, in words; `bucket` is the one that holds it back, by this part of its limit."""
-    text = _CAUSES.get(word, word or "not known")
+    text = "nobody consumes this channel" if nobody_consumes else _CAUSES.get(word, word or "not known")
     if not bucket:
         return text
     of_it = f"its rate {rate}" if rate else _PARTS.get(part, "")

@@ -5836,9 +5836,11 @@ type ExplainKeyResponse struct {
 	BlockingRate uint32 `protobuf:"varint,25,opt,name=blocking_rate,json=blockingRate,proto3" json:"blocking_rate,omitempty"`
 	// Its ready messages that wait behind others of this key with a higher priority, whatever else holds the key. Those
 	// that wait at a limit are not counted; of a key with over 10,000 sets of throttle keys, at least so many.
-	BehindHigher  uint64 `protobuf:"varint,26,opt,name=behind_higher,json=behindHigher,proto3" json:"behind_higher,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	BehindHigher uint64 `protobuf:"varint,26,opt,name=behind_higher,json=behindHigher,proto3" json:"behind_higher,omitempty"`
+	// Where its state is STATE_NO_CONSUMER: nobody consumes the channel at all, with room or without. A tenant is not told.
+	NobodyConsumes bool `protobuf:"varint,27,opt,name=nobody_consumes,json=nobodyConsumes,proto3" json:"nobody_consumes,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ExplainKeyResponse) Reset() {
@@ -6037,6 +6039,13 @@ func (x *ExplainKeyResponse) GetBehindHigher() uint64 {
 		return x.BehindHigher
 	}
 	return 0
+}
+
+func (x *ExplainKeyResponse) GetNobodyConsumes() bool {
+	if x != nil {
+		return x.NobodyConsumes
+	}
+	return false
 }
 
 // The message of a key that goes before all others of it.
@@ -6282,9 +6291,11 @@ type GetMessageResponse struct {
 	// The message that it replaces, where that one is leased: it goes once that lease has ended.
 	WaitsFor string `protobuf:"bytes,23,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
 	// Its priority within its key, 0 to 3; left out where it is 1.
-	Priority      *uint32 `protobuf:"varint,24,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Priority *uint32 `protobuf:"varint,24,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
+	// Where its cause is STATE_NO_CONSUMER: nobody consumes the channel at all, with room or without. A tenant is not told.
+	NobodyConsumes bool `protobuf:"varint,25,opt,name=nobody_consumes,json=nobodyConsumes,proto3" json:"nobody_consumes,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetMessageResponse) Reset() {
@@ -6483,6 +6494,13 @@ func (x *GetMessageResponse) GetPriority() uint32 {
 		return *x.Priority
 	}
 	return 0
+}
+
+func (x *GetMessageResponse) GetNobodyConsumes() bool {
+	if x != nil {
+		return x.NobodyConsumes
+	}
+	return false
 }
 
 // What the broker's history has of one message in one channel.
@@ -7393,7 +7411,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x11ExplainKeyRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
-	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\xce\n" +
+	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\xf7\n" +
 	"\n" +
 	"\x12ExplainKeyResponse\x127\n" +
 	"\x05state\x18\x01 \x01(\x0e2!.fila.v1.ExplainKeyResponse.StateR\x05state\x12'\n" +
@@ -7422,7 +7440,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"refused_at\x18\x17 \x01(\v2\x1a.google.protobuf.TimestampR\trefusedAt\x12$\n" +
 	"\x05pause\x18\x18 \x01(\v2\x0e.fila.v1.PauseR\x05pause\x12#\n" +
 	"\rblocking_rate\x18\x19 \x01(\rR\fblockingRate\x12#\n" +
-	"\rbehind_higher\x18\x1a \x01(\x04R\fbehindHigher\"\xb0\x02\n" +
+	"\rbehind_higher\x18\x1a \x01(\x04R\fbehindHigher\x12'\n" +
+	"\x0fnobody_consumes\x18\x1b \x01(\bR\x0enobodyConsumes\"\xb0\x02\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11STATE_NO_CONSUMER\x10\x01\x12\x16\n" +
@@ -7456,7 +7475,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"message_id\x18\x03 \x01(\tR\tmessageId\x12\x1b\n" +
 	"\tdedup_key\x18\x04 \x01(\tR\bdedupKey\x12\x1b\n" +
 	"\twith_past\x18\x05 \x01(\bR\bwithPast\x12\x16\n" +
-	"\x06offset\x18\x06 \x01(\x04R\x06offset\"\x9c\t\n" +
+	"\x06offset\x18\x06 \x01(\x04R\x06offset\"\xc5\t\n" +
 	"\x12GetMessageResponse\x127\n" +
 	"\x05state\x18\x01 \x01(\x0e2!.fila.v1.GetMessageResponse.StateR\x05state\x12\x1d\n" +
 	"\n" +
@@ -7487,7 +7506,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\rblocking_part\x18\x15 \x01(\x0e2\x12.fila.v1.LimitPartR\fblockingPart\x12#\n" +
 	"\rblocking_rate\x18\x16 \x01(\rR\fblockingRate\x12\x1b\n" +
 	"\twaits_for\x18\x17 \x01(\tR\bwaitsFor\x12\x1f\n" +
-	"\bpriority\x18\x18 \x01(\rH\x00R\bpriority\x88\x01\x01\"\x8f\x01\n" +
+	"\bpriority\x18\x18 \x01(\rH\x00R\bpriority\x88\x01\x01\x12'\n" +
+	"\x0fnobody_consumes\x18\x19 \x01(\bR\x0enobodyConsumes\"\x8f\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_WAITING\x10\x01\x12\x11\n" +

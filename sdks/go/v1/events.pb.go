@@ -1148,9 +1148,11 @@ type LateKey struct {
 	// Which part of the limit of `blocking_bucket` holds it back.
 	BlockingPart LimitPart `protobuf:"varint,13,opt,name=blocking_part,json=blockingPart,proto3,enum=fila.v1.LimitPart" json:"blocking_part,omitempty"`
 	// Which of that limit's rates does, where it has several: 1 is the first.
-	BlockingRate  uint32 `protobuf:"varint,14,opt,name=blocking_rate,json=blockingRate,proto3" json:"blocking_rate,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	BlockingRate uint32 `protobuf:"varint,14,opt,name=blocking_rate,json=blockingRate,proto3" json:"blocking_rate,omitempty"`
+	// Where its cause is CAUSE_NO_CONSUMER: nobody consumes its channel at all, with room or without.
+	NobodyConsumes bool `protobuf:"varint,15,opt,name=nobody_consumes,json=nobodyConsumes,proto3" json:"nobody_consumes,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *LateKey) Reset() {
@@ -1279,6 +1281,13 @@ func (x *LateKey) GetBlockingRate() uint32 {
 		return x.BlockingRate
 	}
 	return 0
+}
+
+func (x *LateKey) GetNobodyConsumes() bool {
+	if x != nil {
+		return x.NobodyConsumes
+	}
+	return false
 }
 
 // Whose policies to list.
@@ -2114,7 +2123,7 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\bmax_keys\x18\x02 \x01(\rR\amaxKeys\"[\n" +
 	"\x10ListLateResponse\x12$\n" +
 	"\x04keys\x18\x01 \x03(\v2\x10.fila.v1.LateKeyR\x04keys\x12!\n" +
-	"\fwaiting_keys\x18\x02 \x01(\x04R\vwaitingKeys\"\xd3\x05\n" +
+	"\fwaiting_keys\x18\x02 \x01(\x04R\vwaitingKeys\"\xfc\x05\n" +
 	"\aLateKey\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
@@ -2132,7 +2141,8 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\n" +
 	"by_default\x18\f \x01(\bR\tbyDefault\x127\n" +
 	"\rblocking_part\x18\r \x01(\x0e2\x12.fila.v1.LimitPartR\fblockingPart\x12#\n" +
-	"\rblocking_rate\x18\x0e \x01(\rR\fblockingRate\"\xce\x01\n" +
+	"\rblocking_rate\x18\x0e \x01(\rR\fblockingRate\x12'\n" +
+	"\x0fnobody_consumes\x18\x0f \x01(\bR\x0enobodyConsumes\"\xce\x01\n" +
 	"\x05Cause\x12\x15\n" +
 	"\x11CAUSE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11CAUSE_NO_CONSUMER\x10\x01\x12\x16\n" +

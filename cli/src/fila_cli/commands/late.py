@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -20,13 +19,11 @@ from fila_cli.watching import show_or_watch, watch_option
 if TYPE_CHECKING:
     from fila.v1.events_pb2 import LateKey, ListLateResponse
 
-Consumers = dict[tuple[str, str], int]
-
 _HEADINGS = ("QUEUE", "CHANNEL", "KEY", "WAITING", "SINCE", "PENDING", "IN FLIGHT", "WEIGHT", "CAUSE")
 _SPARE = ("WEIGHT", "IN FLIGHT", "SINCE", "CHANNEL", "PENDING")
 _CUT = ("QUEUE", "KEY", "CAUSE")
 _SENTENCE_BY_CAUSE = {
-    "CAUSE_NO_CONSUMER": ("nobody with room consumes it", Meaning.TROUBLE),
+    "CAUSE_NO_CONSUMER": (ALL_FULL, Meaning.HELD),
     "CAUSE_NOT_ITS_TURN": ("other keys are served first", Meaning.QUIET),
     "CAUSE_THROTTLED": ("throttled", Meaning.HELD),
     "CAUSE_PAUSED": ("paused", Meaning.HELD),
@@ -68,42 +65,23 @@ def late(session: Session, queue: str | None, count: int, watch_ms: int | None) 
         if session.format is not Format.TABLE:
             return answer, ""
         wrong = told(ask_what_is_wrong(session, queue or ""))
-        return answer, above(wrong, _ranked(answer, _consumers(session, answer)))
+        return answer, above(wrong, _ranked(answer))
 
     show_or_watch(session, watch_ms, look, empty=f"nobody waits in {queue}" if queue else "nobody waits")
 
 
-def _consumers(session: Session, answer: ListLateResponse) -> Consumers:
-    """How many consume each channel in which a key waits for a consumer: nobody at all is worse than all are busy.
-
-    A queue that is gone by now, or that the caller may not look into, is left out.
-    """
-    import grpc
-
-    from fila.v1 import admin_pb2, events_pb2
-
-    waits = [key for key in answer.keys if key.cause == events_pb2.LateKey.CAUSE_NO_CONSUMER]
-    found: Consumers = {}
-    for queue in {key.queue for key in waits}:
-        request = admin_pb2.ListChannelsRequest(queue=queue)
-        with contextlib.suppress(grpc.RpcError):
-            listed = session.admin.ListChannels(request, timeout=session.timeout_s)
-            found |= {(queue, channel.name): channel.consumers for channel in listed.channels}
-    return found
-
-
-def _ranked(answer: ListLateResponse, consumers: Consumers) -> str:
+def _ranked(answer: ListLateResponse) -> str:
     if not answer.keys:
         return ""
     # Where there are several channels, a key without its own would be told twice.
     several = len({key.channel for key in answer.keys}) > 1
     spare = [name for name in _SPARE if name != "CHANNEL" or not several]
-    shown = table(_HEADINGS, [_row(key, consumers) for key in answer.keys], spare, _CUT)
+    shown = table(_HEADINGS, [_row(key) for key in answer.keys], spare, _CUT)
     more = answer.waiting_keys - len(answer.keys)
     return f"{shown}\n\n{more_wait(more)}" if more > 0 else shown
 
 
-def _row(key: LateKey, consumers: Consumers) -> tuple[Cell, ...]:
+def _row(key: LateKey) -> tuple[Cell, ...]:
     return (
         key.queue,
         key.channel,
@@ -113,11 +91,11 @@ def _row(key: LateKey, consumers: Consumers) -> tuple[Cell, ...]:
         key.pending,
         key.in_flight,
         key.weight,
-        _cause(key, consumers),
+        _cause(key),
     )
 
 
-def _cause(key: LateKey, consumers: Consumers) -> Meant:
+def _cause(key: LateKey) -> Meant:
     from fila.v1 import events_pb2
 
     name = events_pb2.LateKey.Cause.Name(key.cause)
@@ -126,9 +104,8 @@ def _cause(key: LateKey, consumers: Consumers) -> Meant:
         text = _SENTENCE_BY_DEFAULT.get(name, text)
     if name == "CAUSE_BEYOND_COMMITTED" and key.HasField("until"):
         text = BEYOND_ITS_RATE
-    here = (key.queue, key.channel)
-    if name == "CAUSE_NO_CONSUMER" and here in consumers:
-        text, meaning = (ALL_FULL, Meaning.HELD) if consumers[here] else (NOBODY, Meaning.TROUBLE)
+    if key.nobody_consumes:
+        text, meaning = NOBODY, Meaning.TROUBLE
     if key.blocking_bucket:
         text += by_limit(key)
     if key.HasField("until"):

@@ -196,6 +196,9 @@ def _facts(
 ) -> dict[str, Cell]:
     weight = f"{told.weight:,}" + (" (set by an operator)" if policy is not None and policy.weight else "")
     late = told.pending > 0 and told.oldest_age_ms >= LATE_MS
+    why = cause(
+        told.state, told.blocking_bucket, told.blocking_part, told.blocking_rate, told.nobody_consumes
+    )
     return {
         "waiting": cell(waiting(told)),
         "in-hand": cell(counted(told.in_flight, "message")),
@@ -209,10 +212,7 @@ def _facts(
         "cap": cell(_cap(policy)),
         "rate": cell(_rate(policy)),
         "committed": cell(_committed(policy)),
-        "why": cell(
-            cause(told.state, told.blocking_bucket, told.blocking_part, told.blocking_rate)
-            + (BY_DEFAULT if told.by_default else "")
-        ),
+        "why": cell(why + (BY_DEFAULT if told.by_default else "")),
         "paused": _paused(policy),
         "first": cell(
             _first(told.waits_for), tone="late" if told.waits_for and told.waits_for.attempts else ""

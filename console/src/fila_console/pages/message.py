@@ -92,7 +92,8 @@ def _past_said(past: MessagePast) -> str:
 def _doing(told: MessageStatus) -> str:
     if told.state == "waiting":
         until = f" until {moment(told.until)}" if told.until is not None else ""
-        return f"waiting: {cause(told.cause, told.blocking_bucket, told.blocking_part, told.blocking_rate)}{until}"
+        held = (told.cause, told.blocking_bucket, told.blocking_part, told.blocking_rate)
+        return f"waiting: {cause(*held, nobody_consumes=told.nobody_consumes)}{until}"
     if told.state == "delayed" and told.waits_for:
         return f"replaces {told.waits_for}, and goes once the lease of that one has ended"
     if told.state == "delayed":

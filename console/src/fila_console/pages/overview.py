@@ -350,7 +350,7 @@ def _late_row(broker: str, each: LateKey, now_s: float) -> Row:
         cell(named(each.fairness_key), href=href),
         cell(where, href=queue_path(broker, each.queue)),
         cell(("‖ " if tone == "paused" else "▲ ") + age(each.waiting_ms), tone=tone),
-        cause(each.cause, each.blocking_bucket, each.blocking_part, each.blocking_rate),
+        cause(each.cause, each.blocking_bucket, each.blocking_part, each.blocking_rate, each.nobody_consumes),
         _free_at(each, now_s),
         count(each.pending),
         count(each.in_flight),

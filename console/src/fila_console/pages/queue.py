@@ -294,9 +294,10 @@ def _rest(told: QueueState, keys: list[KeyState]) -> str:
 
 
 def _cause_rows(broker: str, queue: str, late: LateKeys) -> list[Row]:
-    by_cause: dict[tuple[str, str, str, int], list[int]] = {}
+    by_cause: dict[tuple[str, str, str, int, bool], list[int]] = {}
     for place, each in enumerate(late.keys):
-        held = (each.cause, each.blocking_bucket, each.blocking_part, each.blocking_rate)
+        limit = (each.blocking_bucket, each.blocking_part, each.blocking_rate)
+        held = (each.cause, *limit, each.nobody_consumes)
         by_cause.setdefault(held, []).append(place)
     rows = []
     for held, places in sorted(by_cause.items(), key=lambda each: -len(each[1])):

@@ -147,6 +147,8 @@ class KeyExplanation:
     """What of that bucket's limit holds it back: `rate`, `slots` or `budget`."""
     blocking_rate: int = 0
     """Which of that limit's rates does, where it has several: 1 is the first."""
+    nobody_consumes: bool = False
+    """Of `no_consumer`: nobody consumes the channel at all, with room or without; a tenant is not told."""
     learned_per_second: float = 0.0
     """Of that bucket, if its limit learns: messages a second that it lets go now."""
     refused_at: datetime | None = None

@@ -75,6 +75,8 @@ class MessageStatus:
     """What of that bucket's limit holds it back: `rate`, `slots` or `budget`."""
     blocking_rate: int = 0
     """Which of that limit's rates does, where it has several: 1 is the first."""
+    nobody_consumes: bool = False
+    """Of `no_consumer`: nobody consumes the channel at all, with room or without; a tenant is not told."""
     until: datetime | None = None
     """When its delay ends, or what it waits for."""
     forecast: Forecast | None = None

@@ -81,7 +81,7 @@ class Explaining:
         if request.with_past:
             reported.past.CopyFrom(await self._past.of(request, reported, caller.tenant, quotes=quotes))
         if caller.tenant:
-            for field in ("offset", "blocking_bucket", "consumer_id", "consumer_name"):
+            for field in ("offset", "blocking_bucket", "consumer_id", "consumer_name", "nobody_consumes"):
                 reported.ClearField(field)
         if not quotes and reported.last_error:
             reported.ClearField("last_error")
@@ -134,7 +134,7 @@ class Explaining:
         )
         of_key = pb.ExplainKeyResponse.FromString(reply)
         if reported.cause not in _ITS_OWN or of_key.state in _ASIDE:
-            reported.cause = of_key.state
+            reported.cause, reported.nobody_consumes = of_key.state, of_key.nobody_consumes
             reported.blocking_bucket = of_key.blocking_bucket
             reported.blocking_part, reported.blocking_rate = of_key.blocking_part, of_key.blocking_rate
         is_behind = reported.cause == pb.ExplainKeyResponse.STATE_HIGHER_FIRST
@@ -270,6 +270,7 @@ def hide_others(reported: pb.ExplainKeyResponse) -> None:
         "refused_at",
         "served_meanwhile",
         "consumers",
+        "nobody_consumes",
         "returning_offset",
     ):
         reported.ClearField(field)

@@ -229,7 +229,7 @@ class ExplainKeyRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ...) -> None: ...
 
 class ExplainKeyResponse(_message.Message):
-    __slots__ = ["behind_higher", "blocking_bucket", "blocking_part", "blocking_rate", "by_default", "consumers", "due_share", "head_forecast", "in_flight", "learned_per_second", "oldest_age_ms", "pause", "pending", "refused_at", "returning_count", "returning_offset", "served_meanwhile", "share", "state", "tail_forecast", "until", "waits", "waits_for", "weight"]
+    __slots__ = ["behind_higher", "blocking_bucket", "blocking_part", "blocking_rate", "by_default", "consumers", "due_share", "head_forecast", "in_flight", "learned_per_second", "nobody_consumes", "oldest_age_ms", "pause", "pending", "refused_at", "returning_count", "returning_offset", "served_meanwhile", "share", "state", "tail_forecast", "until", "waits", "waits_for", "weight"]
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     BEHIND_HIGHER_FIELD_NUMBER: _ClassVar[int]
@@ -242,6 +242,7 @@ class ExplainKeyResponse(_message.Message):
     HEAD_FORECAST_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     LEARNED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    NOBODY_CONSUMES_FIELD_NUMBER: _ClassVar[int]
     OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     PAUSE_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
@@ -280,6 +281,7 @@ class ExplainKeyResponse(_message.Message):
     head_forecast: _events_pb2.Forecast
     in_flight: int
     learned_per_second: float
+    nobody_consumes: bool
     oldest_age_ms: int
     pause: _events_pb2.Pause
     pending: int
@@ -294,7 +296,7 @@ class ExplainKeyResponse(_message.Message):
     waits: _watch_pb2.WaitCauses
     waits_for: KeyHead
     weight: int
-    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[_watch_pb2.WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ..., served_meanwhile: _Optional[_Union[_events_pb2.ServedMeanwhile, _Mapping]] = ..., consumers: _Optional[_Union[_events_pb2.ChannelConsumers, _Mapping]] = ..., head_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., tail_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., by_default: bool = ..., waits_for: _Optional[_Union[KeyHead, _Mapping]] = ..., blocking_part: _Optional[_Union[_limit_pb2.LimitPart, str]] = ..., learned_per_second: _Optional[float] = ..., refused_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., pause: _Optional[_Union[_events_pb2.Pause, _Mapping]] = ..., blocking_rate: _Optional[int] = ..., behind_higher: _Optional[int] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[_watch_pb2.WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ..., served_meanwhile: _Optional[_Union[_events_pb2.ServedMeanwhile, _Mapping]] = ..., consumers: _Optional[_Union[_events_pb2.ChannelConsumers, _Mapping]] = ..., head_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., tail_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., by_default: bool = ..., waits_for: _Optional[_Union[KeyHead, _Mapping]] = ..., blocking_part: _Optional[_Union[_limit_pb2.LimitPart, str]] = ..., learned_per_second: _Optional[float] = ..., refused_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., pause: _Optional[_Union[_events_pb2.Pause, _Mapping]] = ..., blocking_rate: _Optional[int] = ..., behind_higher: _Optional[int] = ..., nobody_consumes: bool = ...) -> None: ...
 
 class ForecastChange(_message.Message):
     __slots__ = ["after", "before"]
@@ -333,7 +335,7 @@ class GetMessageRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., message_id: _Optional[str] = ..., dedup_key: _Optional[str] = ..., with_past: bool = ..., offset: _Optional[int] = ...) -> None: ...
 
 class GetMessageResponse(_message.Message):
-    __slots__ = ["attempts", "begun", "blocking_bucket", "blocking_part", "blocking_rate", "cause", "consumer_id", "consumer_name", "dead_letter", "enqueued_at", "fairness_key", "forecast", "last_error", "lease_expires_at", "leased_at", "message_id", "offset", "past", "place", "place_is_estimated", "priority", "state", "until", "waits_for"]
+    __slots__ = ["attempts", "begun", "blocking_bucket", "blocking_part", "blocking_rate", "cause", "consumer_id", "consumer_name", "dead_letter", "enqueued_at", "fairness_key", "forecast", "last_error", "lease_expires_at", "leased_at", "message_id", "nobody_consumes", "offset", "past", "place", "place_is_estimated", "priority", "state", "until", "waits_for"]
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
@@ -352,6 +354,7 @@ class GetMessageResponse(_message.Message):
     LEASED_AT_FIELD_NUMBER: _ClassVar[int]
     LEASE_EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    NOBODY_CONSUMES_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     PAST_FIELD_NUMBER: _ClassVar[int]
     PLACE_FIELD_NUMBER: _ClassVar[int]
@@ -383,6 +386,7 @@ class GetMessageResponse(_message.Message):
     lease_expires_at: _timestamp_pb2.Timestamp
     leased_at: _timestamp_pb2.Timestamp
     message_id: str
+    nobody_consumes: bool
     offset: int
     past: MessagePast
     place: int
@@ -391,7 +395,7 @@ class GetMessageResponse(_message.Message):
     state: GetMessageResponse.State
     until: _timestamp_pb2.Timestamp
     waits_for: str
-    def __init__(self, state: _Optional[_Union[GetMessageResponse.State, str]] = ..., message_id: _Optional[str] = ..., offset: _Optional[int] = ..., fairness_key: _Optional[str] = ..., enqueued_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., last_error: _Optional[str] = ..., place: _Optional[int] = ..., place_is_estimated: bool = ..., cause: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., consumer_id: _Optional[int] = ..., consumer_name: _Optional[str] = ..., leased_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., lease_expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., begun: bool = ..., dead_letter: _Optional[_Union[_messages_pb2.DeadLetter, _Mapping]] = ..., past: _Optional[_Union[MessagePast, _Mapping]] = ..., blocking_part: _Optional[_Union[_limit_pb2.LimitPart, str]] = ..., blocking_rate: _Optional[int] = ..., waits_for: _Optional[str] = ..., priority: _Optional[int] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Union[GetMessageResponse.State, str]] = ..., message_id: _Optional[str] = ..., offset: _Optional[int] = ..., fairness_key: _Optional[str] = ..., enqueued_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., last_error: _Optional[str] = ..., place: _Optional[int] = ..., place_is_estimated: bool = ..., cause: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., consumer_id: _Optional[int] = ..., consumer_name: _Optional[str] = ..., leased_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., lease_expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., begun: bool = ..., dead_letter: _Optional[_Union[_messages_pb2.DeadLetter, _Mapping]] = ..., past: _Optional[_Union[MessagePast, _Mapping]] = ..., blocking_part: _Optional[_Union[_limit_pb2.LimitPart, str]] = ..., blocking_rate: _Optional[int] = ..., waits_for: _Optional[str] = ..., priority: _Optional[int] = ..., nobody_consumes: bool = ...) -> None: ...
 
 class GetQueueRequest(_message.Message):
     __slots__ = ["queue"]

@@ -188,7 +188,7 @@ class KeyPolicy(_message.Message):
     def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., effective_weight: _Optional[int] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., cap_by_default: bool = ..., rate_by_default: bool = ..., pause: _Optional[_Union[Pause, _Mapping]] = ..., committed_per_second: _Optional[float] = ..., committed_by_default: bool = ...) -> None: ...
 
 class LateKey(_message.Message):
-    __slots__ = ["blocking_bucket", "blocking_part", "blocking_rate", "by_default", "cause", "channel", "fairness_key", "in_flight", "pending", "queue", "since", "until", "waiting_ms", "weight"]
+    __slots__ = ["blocking_bucket", "blocking_part", "blocking_rate", "by_default", "cause", "channel", "fairness_key", "in_flight", "nobody_consumes", "pending", "queue", "since", "until", "waiting_ms", "weight"]
     class Cause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     BLOCKING_BUCKET_FIELD_NUMBER: _ClassVar[int]
@@ -208,6 +208,7 @@ class LateKey(_message.Message):
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    NOBODY_CONSUMES_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     SINCE_FIELD_NUMBER: _ClassVar[int]
@@ -222,13 +223,14 @@ class LateKey(_message.Message):
     channel: str
     fairness_key: str
     in_flight: int
+    nobody_consumes: bool
     pending: int
     queue: str
     since: _timestamp_pb2.Timestamp
     until: _timestamp_pb2.Timestamp
     waiting_ms: int
     weight: int
-    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ..., cause: _Optional[_Union[LateKey.Cause, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., waiting_ms: _Optional[int] = ..., since: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., weight: _Optional[int] = ..., by_default: bool = ..., blocking_part: _Optional[_Union[_limit_pb2.LimitPart, str]] = ..., blocking_rate: _Optional[int] = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ..., cause: _Optional[_Union[LateKey.Cause, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., waiting_ms: _Optional[int] = ..., since: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., weight: _Optional[int] = ..., by_default: bool = ..., blocking_part: _Optional[_Union[_limit_pb2.LimitPart, str]] = ..., blocking_rate: _Optional[int] = ..., nobody_consumes: bool = ...) -> None: ...
 
 class ListKeyPoliciesRequest(_message.Message):
     __slots__ = ["after", "fairness_key", "queue"]

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from fila_server.core.admin.step_budget cimport StepBudget
 from fila_server.core.protocol.protobuf cimport Fields
-from fila_server.core.state.state cimport Core, Flow, Key, Queue, Subqueue, ThrottleKey
+from fila_server.core.state.state cimport Channel, Core, Flow, Key, Queue, Subqueue, ThrottleKey
 from fila_server.core.structures.buffer cimport Buffer, Slice
 from fila_server.core.threads.mailbox cimport Command
 
@@ -15,6 +15,11 @@ cdef struct Holding:                    # what holds the key's next message
     Subqueue* sub                       # of its messages, the first that waits in the bucket's line
     int64_t until_ms                    # on the wall clock, 0 = nobody knows
     bint by_default                     # the cap or the rate that holds it is the queue's
+    bint nobody_consumes                # of NO_CONSUMER: at all
+
+# Neither a consumer nor a pull that waits.
+cdef inline bint nobody_consumes(Channel* channel) noexcept nogil:
+    return not channel.consumers and not channel.waiting_pulls
 
 cdef Holding flow_holding(
     Core* core, Key* key, Flow* flow, bint channel_is_paused, StepBudget* steps) noexcept nogil

@@ -167,7 +167,7 @@ cdef Holding flow_holding(
     held.bucket = NULL
     held.sub = NULL
     held.until_ms = 0
-    held.by_default = False
+    held.by_default = held.nobody_consumes = False
     if flow == NULL:
         if channel_is_paused or (key != NULL and key.paused):
             held.state = PAUSED         # what comes will wait, and whoever asks should hear why
@@ -202,6 +202,7 @@ cdef Holding flow_holding(
             held.state = NOT_ITS_TURN
         else:
             held.state = NO_CONSUMER
+            held.nobody_consumes = nobody_consumes(flow.channel)
     elif flow.delayed:
         held.state = PAUSED if key.paused else DELAYED
         delay = NULL if key.paused else first_delay(core, flow, False, steps)
@@ -357,6 +358,7 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
     if held.until_ms:
         put_timestamp_field(&b, v1.EXPLAIN_KEY_RESPONSE_UNTIL, held.until_ms)
     put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_BY_DEFAULT, held.by_default)
+    put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_NOBODY_CONSUMES, held.nobody_consumes)
     put_double_field(&b, v1.EXPLAIN_KEY_RESPONSE_SHARE, _share(core, channel, flow, row))
     put_double_field(
         &b, v1.EXPLAIN_KEY_RESPONSE_DUE_SHARE, _due_share(channel, flow, weight if flow != NULL else 0))

@@ -3,6 +3,7 @@ tell."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from fila_server.core.admin.explain cimport nobody_consumes
 from fila_server.core.admin.step_budget cimport StepBudget, may_step, steps_begin, steps_end
 from fila_server.core.index.policy cimport CHANNELS_PAUSED, QUEUE_PAUSED, channel_paused
 from fila_server.core.lifecycle.answers cimport answer
@@ -115,10 +116,7 @@ cdef uint32_t _unserved(Buffer* b, Queue* queue, StepBudget* steps) noexcept nog
     cdef uint32_t count = 0
     cdef Buffer row
     while channel != NULL and may_step(steps):
-        if (
-            channel.ready and not channel.consumers and not channel.waiting_pulls
-            and not channel_paused(channel)
-        ):
+        if channel.ready and nobody_consumes(channel) and not channel_paused(channel):
             count += 1
             buffer_init(&row)
             put_text_field(&row, seam.UNSERVED_ROW_QUEUE, _text(&queue.text))

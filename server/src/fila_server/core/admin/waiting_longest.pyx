@@ -58,6 +58,7 @@ cdef void _row(Core* core, Buffer* b, Flow* flow, uint64_t waiting_ms, StepBudge
     put_number_field(&row, v1.LATE_KEY_IN_FLIGHT, flow.in_flight)
     put_number_field(&row, v1.LATE_KEY_WEIGHT, key_weight(flow.key))
     put_number_field(&row, v1.LATE_KEY_BY_DEFAULT, held.by_default)
+    put_number_field(&row, v1.LATE_KEY_NOBODY_CONSUMES, held.nobody_consumes)
     put_nested(b, seam.WAITING_LONGEST_KEYS_KEYS, &row)
     buffer_free(&row)
 
