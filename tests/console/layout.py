@@ -4,11 +4,11 @@ from __future__ import annotations
 
 _SHOWN = "(each) => each.checkVisibility({ visibilityProperty: true }) && !each.closest('.sr, .skip, dialog')"
 
-CUT = f"""() => [...document.querySelectorAll("td.number, th, .big, .sentence, h1, h2, button, .button")]
+CUT = f"""() => [...document.querySelectorAll("main td, th, .big, .sentence, h1, h2, button, .button")]
   .filter({_SHOWN}).filter((each) => each.scrollWidth > each.clientWidth + 1
     && getComputedStyle(each).display !== "inline" && getComputedStyle(each).overflowX !== "visible")
   .map((each) => each.innerText)"""
-"""Numbers, headings, sentences and buttons of which a part is not there."""
+"""Cells, headings, sentences and buttons of which a part is not there."""
 
 SIDEWAYS = f"""() => [...document.querySelectorAll("main .scroll")]
   .filter({_SHOWN}).filter((each) => each.scrollWidth > each.clientWidth + 1).map((each) => each.ariaLabel)"""

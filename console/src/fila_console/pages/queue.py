@@ -240,7 +240,7 @@ class QueueTopic(FeedTopic):
         return Plot(times, lines, colors, dashed, "share of cost")
 
     def _key_row(self, upstream: Upstream, each: KeyState, cost: float | None) -> Row:
-        share = each.served_per_second / cost if cost else None
+        share = min(1.0, each.served_per_second / cost) if cost else None  # two looks, at two moments
         href = key_path(upstream.broker.name, self._queue, each.fairness_key, self._channel)
         tone, mark = "", ""
         if each.paused:
