@@ -1,7 +1,9 @@
 """A data directory is taken, checked and given back; each way a start goes wrong has its own status and advice."""
 
+import fcntl
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -42,6 +44,31 @@ def test_a_directory_has_one_owner_at_a_time(tmp_path: Path) -> None:
 
     assert refusal.value.status == IN_USE
     first.close()
+    StoreProbe(str(tmp_path)).close()
+
+
+def _wait_until_opened(pid: int, path: Path) -> None:
+    files = Path(f"/proc/{pid}/fd")
+    gives_up_s = time.monotonic() + 30
+    while time.monotonic() < gives_up_s and not any(
+        os.path.realpath(file) == str(path) for file in files.iterdir()
+    ):
+        pass
+
+
+def test_a_directory_of_a_killed_server_is_taken_once_its_last_child_lets_go(tmp_path: Path) -> None:
+    """The child of a killed server holds the lock, until it sees that somebody else has opened the file."""
+    tester = os.getpid()
+    server = os.fork()
+    if server == 0:
+        lock = os.open(tmp_path / "fila.lock", os.O_RDWR | os.O_CREAT)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.write(lock, str(os.getpid()).encode())
+        if os.fork() == 0:
+            _wait_until_opened(tester, tmp_path / "fila.lock")
+        os._exit(0)
+    os.waitpid(server, 0)
+
     StoreProbe(str(tmp_path)).close()
 
 

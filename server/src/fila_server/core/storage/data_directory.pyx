@@ -2,15 +2,16 @@
 takes the old one's name, so that a crash leaves one of the two. What cannot be written names the path and
 the setting."""
 
-from libc.errno cimport EEXIST, ENOENT, ENOTDIR, ESTALE, errno
+from libc.errno cimport EEXIST, ENOENT, ENOTDIR, ESRCH, ESTALE, errno
+from libc.stdint cimport INT32_MAX
 from libc.stdio cimport rename, snprintf
 from libc.stdlib cimport atoll
 from libc.string cimport memcpy, strerror, strlen, strncmp
 
 from fila_server.core.storage.posix cimport (
     AT_FDCWD, DIR, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY, c_close, c_open,
-    c_read, closedir, dirent_t, dirfd, fstat, fstatat, fsync, ftruncate, getpid, opendir, pwrite, readdir,
-    stat_t, unlink,
+    c_read, closedir, dirent_t, dirfd, fstat, fstatat, fsync, ftruncate, getpid, opendir, pread, pwrite,
+    readdir, stat_t, unlink,
 )
 from fila_server.core.storage.status cimport STORE_ERROR_BYTES, STORE_IN_USE, STORE_OK, STORE_UNWRITABLE
 
@@ -23,6 +24,16 @@ cdef extern from "sys/file.h" nogil:
         LOCK_EX
         LOCK_NB
         LOCK_UN
+
+cdef extern from "signal.h" nogil:
+    int kill(int pid, int signal)
+
+cdef extern from "unistd.h" nogil:
+    int usleep(unsigned int)
+
+cdef enum:
+    LOOK_US = 10_000
+    LOOKS_MAX = 200     # two seconds, for a child to come to its program on a machine that has much to do
 
 
 cdef int _unwritable(StoreError* error, const char* path) noexcept nogil:
@@ -39,7 +50,7 @@ cdef int directory_lock(const char* directory, StoreError* error) noexcept nogil
     cdef char text[64]
     cdef StoreError unused
     cdef int fd
-    cdef ssize_t got
+    cdef int looks = 0
     if error == NULL:
         error = &unused
     if _make_directories(directory) != 0:
@@ -50,9 +61,13 @@ cdef int directory_lock(const char* directory, StoreError* error) noexcept nogil
         return _unwritable(error, path)
     # flock, not fcntl: it belongs to this open file, so a second engine in this process meets it too,
     # and the kernel drops it with the process however that ends.
-    if flock(fd, LOCK_EX | LOCK_NB) != 0:
-        got = c_read(fd, text, sizeof(text) - 1)
-        text[got if got > 0 else 0] = 0
+    while flock(fd, LOCK_EX | LOCK_NB) != 0:
+        _read_holder(fd, text, sizeof(text))
+        # A child that a killed server had just forked holds this open file until it runs its program.
+        if _is_gone(text) and looks < LOOKS_MAX:
+            looks += 1
+            usleep(LOOK_US)
+            continue
         error.status = STORE_IN_USE
         snprintf(error.text, STORE_ERROR_BYTES,
                  "the data directory %.300s is in use by process %s; stop that server, or set "
@@ -67,6 +82,17 @@ cdef int directory_lock(const char* directory, StoreError* error) noexcept nogil
         c_close(fd)
         return -1
     return fd
+
+
+cdef void _read_holder(int fd, char* text, size_t size) noexcept nogil:
+    cdef ssize_t got = pread(fd, text, size - 1, 0)
+    text[got if got > 0 else 0] = 0
+
+
+cdef bint _is_gone(const char* holder) noexcept nogil:
+    """Whether the process that wrote its number there has ended."""
+    cdef long long pid = atoll(holder)
+    return 0 < pid <= INT32_MAX and kill(<int>pid, 0) != 0 and errno == ESRCH
 
 
 cdef int _is_writable(const char* directory, StoreError* error) noexcept nogil:
