@@ -26,6 +26,9 @@ HIDDEN = """(names) => names.filter((name) => ![...document.querySelectorAll("ma
 }))"""
 
 
+LOOKS = "() => getComputedStyle(document.querySelector('main')).filter"
+
+
 def faults(page):
     """What a page keeps from who looks at it."""
     return [(wrong, what) for wrong, (probe, given) in PROBES.items() for what in page.evaluate(probe, given)]
@@ -116,11 +119,11 @@ def test_a_broker_that_does_not_answer_greys_what_is_old_under_a_sentence(tmp_pa
     server = wait_until_started(launch(tmp_path / "data", tmp_path / "server.log"))
     console = start_console(server.addresses["grpc"])
     live(page, console.url + HOME)
-    assert page.evaluate("() => getComputedStyle(document.querySelector('main')).filter") == "none"
+    assert page.evaluate(LOOKS) == "none"
     assert server.stop() == 0
     page.locator("#band", has_text="The broker does not answer").wait_for()
 
-    assert "grayscale" in page.evaluate("() => getComputedStyle(document.querySelector('main')).filter")
+    assert "grayscale" in page.evaluate(LOOKS)
     band, main = page.locator("#band").bounding_box(), page.locator("main").bounding_box()
     assert band["y"] + band["height"] <= main["y"] + 1, "the sentence comes first, and covers nothing"
     page.goto("about:blank")
@@ -135,15 +138,18 @@ def test_of_a_broker_that_hangs_nobody_is_told_that_it_is_the_console(tmp_path, 
     os.kill(server.process.pid, signal.SIGSTOP)
     band = page.locator("#band:not([hidden])")
     band.wait_for()
-    said = band.inner_text()
+    said, while_it_hangs = band.inner_text(), page.evaluate(LOOKS)
     os.kill(server.process.pid, signal.SIGCONT)
     page.locator("#band[hidden]").wait_for(state="attached")
+    afterwards = page.evaluate(LOOKS)
     page.goto("about:blank")
     console.stop()
     server.stop()
     complaints.clear()
 
     assert said.startswith("● The broker ")
+    assert "grayscale" in while_it_hangs, "what is of before looks so"
+    assert afterwards == "none"
 
 
 def test_brokers_stand_side_by_side_and_one_that_is_away_keeps_no_other_waiting(broker, page):
