@@ -83,6 +83,8 @@ class Photographer:
         self.browser = browser
         self.folder = folder
         self.faults: list[str] = []
+        self.cookie = ""
+        """Of who is logged in, as a console gave it."""
 
     async def every(self, state: str, console: RunningConsole, pages: Mapping[str, str]) -> None:
         """Each page, whole, in each theme at each width."""
@@ -90,6 +92,9 @@ class Photographer:
             address = f"{console.url}{path if path.startswith('/') else '/b/broker/' + path}"
             for theme in THEMES:
                 tab: Any = await self.browser.new_page(color_scheme=theme)
+                if self.cookie:
+                    named, _, value = self.cookie.partition("=")
+                    await tab.context.add_cookies([{"name": named, "value": value, "url": console.url}])
                 for width in WIDTHS:
                     await tab.set_viewport_size({"width": width, "height": 900})
                     await tab.goto(address)
@@ -260,6 +265,26 @@ async def keyed(photographer: Photographer) -> None:
         link = (await client.create_tenant_link("orders", "acme")).key
         pages = {"login": "/b/prod/login", "tenant": f"/t/prod#{link}", "brokers": "/"}
         await photographer.every("keyed", console, pages)
+        (leased,) = await client.lease("orders", 1)
+        await client.nack("orders", leased.id, error="declined", dead_letter=True)
+        (waits,) = await client.peek("orders", max_messages=1)
+        key = await client.create_key("looker")
+        await client.grant("looker", view=["*", "*.dlq"], consume=["*.dlq"])
+        answer = await asyncio.to_thread(console.post, "/b/prod/login", {"key": key})
+        photographer.cookie = answer.headers["Set-Cookie"].partition(";")[0]
+        looked_at = {
+            "looks-at-overview": "",
+            "looks-at-schedules": "schedules",
+            "looks-at-queue": "queues/orders",
+            "looks-at-key": "queues/orders/key?key=acme",
+            "looks-at-levers": "queues/orders/manage",
+            "looks-at-letters": "queues/orders.dlq/dead-letters?offset=1",
+            "looks-at-message": f"queues/orders/message?id={waits.id}",
+        }
+        await photographer.every(
+            "keyed", console, {name: f"/b/prod/{path}" for name, path in looked_at.items()}
+        )
+        photographer.cookie = ""
 
 
 async def grouped(photographer: Photographer) -> None:

@@ -370,18 +370,43 @@ def test_retry_retention_and_durability_are_settings_of_the_page_and_its_line_se
 # Who may.
 
 
-def test_a_key_that_may_only_look_is_offered_no_lever(keyed):
+def test_a_key_that_may_only_look_is_offered_no_lever_and_told_which_right_each_needs(keyed):
     with keyed.client() as client:
         client.create_queue("seen")
+        client.enqueue_many("seen", [b"x", b"y"])
+        (leased,) = client.lease("seen", 1)
+        client.nack("seen", leased.id, error="declined", dead_letter=True)
+        (waits,) = client.peek("seen", max_messages=1)
+        (dead,) = client.peek("seen.dlq", max_messages=1)
         key = client.create_key("looker")
-        client.grant("looker", view=["seen"])
+        client.grant("looker", view=["seen", "seen.dlq"], consume=["seen.dlq"])
     keyed.console.log_in(key)
-    for path in ("queues/seen", "queues/seen/key?key=a", "queues/seen/manage"):
+    for path, right in {
+        "": "manage.",
+        "schedules": "manage.",
+        "queues/seen": "manage on seen.",
+        "queues/seen/key?key=a": "manage on seen.",
+        "queues/seen/manage": "manage on seen.",
+        f"queues/seen/message?id={waits.id}": "cancel on seen.",
+        "queues/seen.dlq/dead-letters": "manage on seen.dlq.",
+        f"queues/seen.dlq/dead-letters/letter?offset={dead.offset}": "manage on seen.dlq.",
+    }.items():
         answer = keyed.console.get(HOME + path)
         assert answer.status == 200, path
-        assert "<form hx-post" not in answer.text, path
-        assert not re.search(r'<form[^>]*hx-post="/b/broker/queues', answer.text), path
-    assert "that needs the right to manage on seen" in words(keyed.console.get(HOME + "queues/seen/manage"))
+        assert not re.search(r'<form[^>]*hx-post="/b/broker/', answer.text), path
+        assert f"that needs the right to {right}" in words(answer), path
+    keyed.console.cookie = ""
+
+
+def test_a_key_that_may_manage_some_queues_is_offered_to_make_one(keyed):
+    with keyed.client() as client:
+        key = client.create_key("maker")
+        client.grant("maker", manage=["made.*"])
+    keyed.console.log_in(key)
+    for path, lever in {"": "create-queue", "schedules": "schedules/create"}.items():
+        answer = keyed.console.get(HOME + path)
+        assert f'hx-post="{HOME}{lever}' in answer.text
+        assert "needs the right" not in words(answer)
     keyed.console.cookie = ""
 
 

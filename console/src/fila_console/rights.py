@@ -17,11 +17,11 @@ _OWN_BEGINNING = "_fila"
 
 
 def may(identity: Identity, rights: Sequence[str], queue: str) -> bool:
-    """Whether a key has one of these rights on a queue, or everywhere for ""; a broker without keys lets everybody."""
+    """Whether a key has one of these rights on a queue, or on any for ""; a broker without keys lets everybody."""
     if not identity.auth_enabled:
         return True
     return any(
-        each.right == "admin" or (each.right in rights and queue != "" and _covers(each.queue, queue))
+        each.right == "admin" or (each.right in rights and (not queue or _covers(each.queue, queue)))
         for each in identity.permissions
     )
 

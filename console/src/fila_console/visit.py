@@ -170,7 +170,8 @@ class Visit:
     # What may be changed.
 
     async def locked(self, right: str, queue: str = "") -> str:
-        """Why this visitor changes nothing here, as a sentence; empty for who has the right, or is an admin."""
+        """Why this visitor changes nothing here, as a sentence; empty for who has the right on the queue (on any, where
+        none is named), or is an admin."""
         if self.console.settings.read_only:
             return READ_ONLY
         if self.is_open:

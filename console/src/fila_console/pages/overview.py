@@ -396,6 +396,7 @@ async def page(visit: Visit) -> Response:
     return visit.page(
         "overview.html",
         here="overview",
+        locked=await visit.locked("manage"),
         state=state,
         live=visit.url("live", "overview"),
         numbers=NUMBERS,

@@ -51,6 +51,7 @@ async def page(visit: Visit) -> Response:
     return visit.page(
         "schedules.html",
         here="schedules",
+        locked=await visit.locked("manage", queue),
         queue=queue,
         rows=[_row(each) for each in listed.schedules],
         more=listed.next_page_token,
