@@ -16,7 +16,8 @@ pipeline-env: $(PIPELINE_BIN)/fila-pipeline ## Make pipeline/.venv with the comm
 test-pipeline: build $(PIPELINE_VENV)/.core ## Run the tests of the Spark source and of the jobs
 	cd pipeline && FILA_COSTS=$(CURDIR)/build/costs/pipeline.jsonl .venv/bin/python -m pytest $(PYTEST_ARGS)
 
-soak: soak-pipeline
+# Where slices are named, only these.
+soak: $(if $(strip $(ONLY)),,soak-pipeline)
 soak-pipeline: build $(PIPELINE_VENV)/.core
 	cd pipeline && FILA_SOAK=1 .venv/bin/python -m pytest --timeout 0
 
