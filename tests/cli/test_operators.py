@@ -392,6 +392,22 @@ def test_explain_says_why_nobody_knows_when_it_goes(fila, broker: FakeBroker):
     assert "next one goes  not before it is resumed\n" in fila("explain", "orders", "acme").out
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_explain_says_from_when_a_spent_budget_lets_it_go_and_nothing_of_a_slot(
+    fila, broker: FakeBroker, is_known: bool
+):
+    answer = admin_pb2.ExplainKeyResponse(state="STATE_THROTTLED", pending=1, blocking_bucket="acme")
+    answer.head_forecast.unknown = events_pb2.Forecast.UNKNOWN_NO_TOKENS
+    if is_known:
+        answer.until.FromJsonString("2099-01-01T00:00:00Z")
+    broker.answers["ExplainKey"] = answer
+
+    told = " ".join(fila("explain", "orders", "acme").out.split())
+
+    assert ("next one goes not before 2099-01-01T00:00:00Z (in " in told) == is_known
+    assert ("next one goes when its limit lets it: nobody can say" in told) != is_known
+
+
 def test_top_once_turns_counters_into_rates(fila, broker: FakeBroker):
     looks = iter([0, 0])
     broker.answers["ListQueues"] = lambda _: admin_pb2.ListQueuesResponse(

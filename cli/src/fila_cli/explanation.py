@@ -102,8 +102,10 @@ def _forecasts(answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
 
 
 def _next_goes(answer: ExplainKeyResponse) -> str:
-    from fila.v1 import admin_pb2
+    from fila.v1 import admin_pb2, events_pb2
 
+    if answer.head_forecast.unknown == events_pb2.Forecast.UNKNOWN_NO_TOKENS and answer.HasField("until"):
+        return f"not before{_until(answer).removeprefix(' until')}"
     if answer.state != admin_pb2.ExplainKeyResponse.STATE_SUCCEEDS or not answer.HasField("waits_for"):
         return when(answer.head_forecast)
     ends = f"when the lease of {answer.waits_for.message_id} ends"
