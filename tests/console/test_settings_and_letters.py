@@ -3,6 +3,7 @@ events that are alike."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from fila.answers import QueueConfig, Retention
 from fila.dead_letters import DeadLetterFilter, Operation, OperationRequest
 from fila.observations import Event
 from fila_console import differences, letters
-from fila_console.pages.events import Folds
+from fila_console.pages.events import Folds, _row
 from fila_console.progress import progress
 
 # Settings of a queue as text.
@@ -126,6 +127,16 @@ def test_what_happens_again_and_again_within_an_hour_is_one_row_and_what_a_perso
         ("orders.dlq", 1, 2, 63),
         ("orders.dlq", 1, 2, 64),
     ]
+
+
+def test_the_sentence_of_a_trouble_stands_first_in_its_event_and_has_no_name():
+    folds = Folds()
+    details = {"text": "Nobody consumes orders: 3 messages wait.", "trouble": "nobody_consumes"}
+    folds.add(replace(happened(0, 0), kind="trouble.began", details=details))
+    (fold,) = folds.folds.values()
+
+    told = _row("broker", fold)["cells"][-1]["t"]
+    assert told == "Nobody consumes orders: 3 messages wait, trouble=nobody_consumes"
 
 
 # What an operation does, in words.

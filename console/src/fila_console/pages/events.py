@@ -129,7 +129,9 @@ class EventsTopic(Asked):
 def _row(broker: str, fold: Fold) -> Row:
     event = fold.newest
     more = [f"{count(fold.times)} times since {clock(fold.first_at)}"] if fold.times > 1 else []
-    more += [f"{name}={value}" for name, value in sorted(event.details.items())]
+    said = event.details.get("text", "").removesuffix(".")
+    more += [said] if said else []
+    more += [f"{name}={value}" for name, value in sorted(event.details.items()) if name != "text"]
     return row(
         f"{fold.position}{event.kind}",
         [
