@@ -110,6 +110,23 @@ def test_where_nothing_happens_a_copy_says_all_the_same_how_far_it_is(group):
     assert standby.copy.state == owner.node.copy.state == FOLLOWS
 
 
+def test_the_log_of_a_group_where_nothing_happens_may_forget_what_a_copy_has_read(group):
+    """What goes is what the copy says it has: it finds the log's beginning behind that at its next start."""
+    owner, standby = group.owner(), group.node()
+    for _ in range(2 * BARRIERS):
+        owner.advance(500)
+        owner.run_pass()
+        owner.commit()
+    follow_to_end(standby)
+    standby.sync()
+    assert standby.copy.synced > len(group.log) - BARRIERS - 10
+    assert owner.node.end.truncate(len(group.log) - BARRIERS) == ""
+    standby.kill()
+    standby.start()
+    follow_to_end(standby)
+    assert standby.copy.state == FOLLOWS, standby.copy.why
+
+
 def test_bytes_of_the_log_are_counted_alike_by_owner_and_standby(group):
     owner, standby = group.owner(), group.node()
     owner.enqueue("q", b"one" * 1000)
@@ -127,6 +144,19 @@ def test_a_copy_goes_on_where_the_log_begins_just_behind_it(group):
     owner.enqueue("q", b"one")
     assert owner.node.end.truncate(at + 1) == ""
     follow_to_end(standby)
+    follow_to_end(standby)
+    assert standby.copy.state == FOLLOWS, standby.copy.why
+    assert standby.copy.position == len(group.log) - 1
+
+
+def test_a_copy_that_looks_again_goes_on_where_its_last_record_is_truncated(group):
+    """As a node looks that has heard nothing for a second."""
+    owner, standby = group.owner(), group.node()
+    follow_to_end(standby)
+    assert owner.node.end.truncate(standby.copy.position + 1) == ""
+    standby.copy.look_again()
+    follow_to_end(standby)
+    owner.enqueue("q", b"one")
     follow_to_end(standby)
     assert standby.copy.state == FOLLOWS, standby.copy.why
     assert standby.copy.position == len(group.log) - 1
