@@ -67,6 +67,8 @@ async def test_the_terms_of_two_nodes_are_one_history_over_a_planned_move(nodes,
     assert both.returncode == 0, both.stdout + both.stderr
     assert "Of a group: 2 terms of node-0 and node-1." in both.stdout
     assert both.stdout.count(": same, ") == 2
+    assert " of node-0: same, " in both.stdout
+    assert " of node-1: same, " in both.stdout
     assert "note: term" not in both.stdout, "the first term has its end, and nothing was recorded doubly"
 
     alone = verified(histories[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from fila_server.history_files.terms import notes, terms
+from fila_server.history_files.terms import named, notes, terms
 
 BEGAN = datetime(2026, 3, 2, 14, tzinfo=UTC)
 
@@ -41,6 +41,12 @@ def test_terms_that_follow_one_another_are_one_history_with_nothing_to_say():
         (0, "fila-1", "a"), (50, "fila-2", "b"), (90, "fila-1", "a"),
     ]  # fmt: skip
     assert notes(found) == []
+
+
+def test_a_run_is_named_with_its_term_and_node_and_that_of_a_broker_alone_by_itself():
+    listed = [{"run": "alone", "file": "a.parquet"}, *entries("fila-2", 50, 0, 60, 128)]
+    assert named("run-50", listed) == "run-50, term 50 of fila-2"
+    assert named("alone", listed) == "alone"
 
 
 def test_what_a_deposed_owner_went_on_to_record_counts_for_nobody():

@@ -137,27 +137,29 @@ def _verified(directory: Path, found: Evidence, against: str, *, is_all: bool) -
     if against == "reference":
         is_wrong = _judged(directory, found)
         return bool(found.wrong) or is_wrong
-    from fila_server.history_files import verifying
+    from fila_server.history_files import terms, verifying
 
-    verdicts = verifying.verify_all(directory, upkeep.entries(directory), is_all=is_all)
+    entries = upkeep.entries(directory)
+    verdicts = verifying.verify_all(directory, entries, is_all=is_all)
     for verdict in verdicts:
         since = f", from the checkpoint of {verdict.since} on" if verdict.since else ""
         said = f" ({verdict.said})" if verdict.said else ""
         counts = f"{verdict.passes:,} passes, {verdict.decisions:,} decisions"
-        click.echo(f"{verdict.run}: {verdict.outcome}, {counts}{since}{said}")
+        click.echo(f"{terms.named(verdict.run, entries)}: {verdict.outcome}, {counts}{since}{said}")
     click.echo(answer(found, verdicts))
     return bool(found.wrong) or any(verdict.outcome in verifying.WRONG for verdict in verdicts)
 
 
 def _judged(directory: Path, found: Evidence) -> bool:
     """Say what the slow judge makes of it; True: a promise was broken."""
-    from fila_server.history_files import judging, upkeep
+    from fila_server.history_files import judging, terms, upkeep
 
-    judged = judging.judge_all(directory, upkeep.entries(directory))
+    entries = upkeep.entries(directory)
+    judged = judging.judge_all(directory, entries)
     for each in judged:
         said = f" ({each.said})" if each.said else ""
         counts = f"{each.judgement.deliveries:,} deliveries, the turn of {each.judgement.turns:,} judged"
-        click.echo(f"{each.run}: {each.outcome}, {counts}{said}")
+        click.echo(f"{terms.named(each.run, entries)}: {each.outcome}, {counts}{said}")
         for wrong in each.judgement.wrong:
             click.echo(f"broken: {wrong}")
     for said in judging.not_judged(judged):

@@ -71,6 +71,12 @@ def terms(histories: Mapping[str, Sequence[Entry]]) -> list[Term]:
     return sorted(found, key=lambda term: (term.term, term.directory))
 
 
+def named(run: str, entries: Sequence[Entry]) -> str:
+    """A run, for people: with its term and node, where the owner of a group recorded it."""
+    term = next((entry for entry in entries if entry.get("run") == run and "term" in entry), None)
+    return f"{run}, term {term['term']} of {term['node']}" if term else run
+
+
 def notes(found: Sequence[Term]) -> list[str]:
     """What the nodes recorded doubly, and what none of them did; a sentence each."""
     said = []
