@@ -150,7 +150,7 @@ def test_another_policy_is_compared_key_by_key_with_what_happened(
     directory = str(recorded[0])
     (verdict,) = backtest(spark, directory)
     wider = "[limits]\nopenai = { rate = 10000, burst = 1000 }\n"
-    courses = try_policy(spark, directory, wider, [verdict.run], seeds=2)
+    courses = try_policy(spark, [directory], wider, [verdict.run], seeds=2)
     compared = compare(courses.recorded, courses.as_it_was, courses.with_policy, courses.slowed)
     compared = compared.set_index("fairness_key")
 
@@ -192,7 +192,7 @@ def test_a_policy_that_cannot_be_tried_says_why(
     directory = str(recorded[0])
     (run,) = {entry.run for entry in live_entries(spark, directory) if entry.run}
     with pytest.raises(PolicyNotTried, match=said):
-        try_policy(spark, directory, policy, [run], seeds=1)
+        try_policy(spark, [directory], policy, [run], seeds=1)
 
 
 @pytest.mark.timeout(600)
@@ -452,7 +452,7 @@ def test_a_run_whose_beginning_is_gone_is_followed_from_a_checkpoint(
     assert sweep(spark, directory) == []
     assert len(list((rolled / "checkpoints").glob("*.checkpoint"))) == 2
     with pytest.raises(PolicyNotTried, match="no base"):
-        try_policy(spark, directory, "[queues.orders]\nmax_attempts = 1\n", [verdict.run], seeds=1)
+        try_policy(spark, [directory], "[queues.orders]\nmax_attempts = 1\n", [verdict.run], seeds=1)
 
 
 def test_a_checkpoint_of_another_version_is_not_taken_up_and_says_so(spark: SparkSession, rolled) -> None:

@@ -5,14 +5,14 @@ Each start of the broker is replayed for itself, in a process that has the broke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from pyspark.sql import SparkSession
 
-from fila_pipeline.history import live_entries
+from fila_pipeline.history import lists_of
 from fila_pipeline.pages.page import Page, Table
 from fila_pipeline.replay import MISSING, RECORDED, BacktestMissing, core_is_here
 from fila_pipeline.segments import OLDER_RULES, OTHER_BUILD, SAME, WRONG, Verdict, segments
@@ -20,6 +20,7 @@ from fila_pipeline.tasks import Wanted, in_tasks
 
 if TYPE_CHECKING:
     from fila_server.history_files.judging import Judged
+    from fila_server.history_files.segments import Segment
 
 SEEDS = 5
 """Courses of a model: what is not known differs between them."""
@@ -27,23 +28,28 @@ SLOWNESSES = (1.1, 0.9)
 """Consumers that take a tenth longer, and a tenth less: a forecast says how far they would move it."""
 
 
-def backtest(spark: SparkSession, directory: str) -> list[Verdict]:
+def backtest(spark: SparkSession, *directories: str) -> list[Verdict]:
     """Verify every segment of a history. Raises BacktestMissing, and HistoryMissing."""
     if not core_is_here():
         raise BacktestMissing(MISSING)
-    found = segments(live_entries(spark, directory, replaced=True), directory)
-    done = in_tasks(spark, directory, [Wanted("verify", segment) for segment in found])
+    done = in_tasks(spark, [Wanted("verify", segment) for segment in all_segments(spark, directories)])
     return [Verdict(**told) for told in done]
 
 
-def judge(spark: SparkSession, directory: str) -> list[Judged]:
+def all_segments(spark: SparkSession, directories: Sequence[str]) -> list[Segment]:
+    """The segments of a history, oldest first."""
+    lists = lists_of(spark, directories)
+    found = [segment for directory, entries in lists.items() for segment in segments(entries, directory)]
+    return sorted(found, key=lambda segment: segment.run)
+
+
+def judge(spark: SparkSession, *directories: str) -> list[Judged]:
     """Have the broker's reference judge every segment by what is promised. Raises BacktestMissing, HistoryMissing."""
     if not core_is_here():
         raise BacktestMissing(MISSING)
     from fila_server.history_files import judging
 
-    found = segments(live_entries(spark, directory, replaced=True), directory)
-    done = in_tasks(spark, directory, [Wanted("judge", segment) for segment in found])
+    done = in_tasks(spark, [Wanted("judge", segment) for segment in all_segments(spark, directories)])
     return [judging.from_json(told) for told in done]
 
 
@@ -79,7 +85,9 @@ def check_policy(policy: str) -> None:
         raise PolicyNotTried(str(refused)) from None
 
 
-def try_policy(spark: SparkSession, directory: str, policy: str, runs: Sequence[str], seeds: int) -> Courses:
+def try_policy(
+    spark: SparkSession, directories: Sequence[str], policy: str, runs: Sequence[str], seeds: int
+) -> Courses:
     """Model these runs under another policy, `seeds` times, and as often under the recorded one. Each course is a task.
 
     policy: TOML. Raises PolicyNotTried, where the policy is refused or a recording cannot be modelled.
@@ -90,8 +98,7 @@ def try_policy(spark: SparkSession, directory: str, policy: str, runs: Sequence[
         named = read_policy(policy).queues
     except PolicyRefused as refused:
         raise PolicyNotTried(str(refused)) from None
-    found = segments(live_entries(spark, directory, replaced=True), directory)
-    chosen = [each for each in found if each.run in runs]
+    chosen = [each for each in all_segments(spark, directories) if each.run in runs]
     wanted = [Wanted(RECORDED, segment) for segment in chosen]
     for seed in range(seeds):
         for segment in chosen:
@@ -99,7 +106,7 @@ def try_policy(spark: SparkSession, directory: str, policy: str, runs: Sequence[
             wanted.append(Wanted("policy", segment, policy, seed))
     for slowness in SLOWNESSES:
         wanted += [Wanted("slowed", segment, policy, 0, slowness) for segment in chosen]
-    came = in_tasks(spark, directory, wanted)
+    came = in_tasks(spark, wanted)
     for each in came:
         if "refused" in each:
             raise PolicyNotTried(each["refused"])
@@ -146,23 +153,30 @@ def served(came: Sequence[dict[str, Any]]) -> pd.DataFrame:
     return frame
 
 
-def verdict_page(verdicts: Sequence[Verdict]) -> Page:
-    """Say in a sentence whether what was recorded follows from what was taken in."""
+def rows_of(verdicts: Sequence[Verdict], terms: Mapping[str, str]) -> pd.DataFrame:
+    """One row a verdict; with its term, where the owners of a group recorded."""
+    frame = pd.DataFrame([asdict(verdict) for verdict in verdicts])
+    return frame.assign(term=[terms.get(verdict.run, "") for verdict in verdicts]) if terms else frame
+
+
+def verdict_page(verdicts: Sequence[Verdict], terms: Mapping[str, str]) -> Page:
+    """Say in a sentence whether what was recorded follows from what was taken in. `terms`: as a History has them."""
     table = Table(
         "Starts of the broker",
         "Each is replayed from what it found on its disk, up to its end or the first gap.",
-        pd.DataFrame([asdict(verdict) for verdict in verdicts]),
+        rows_of(verdicts, terms),
     )
     return Page("Backtest: does it follow?", answer(verdicts), tables=[table] if verdicts else [])
 
 
-def judged_page(judged: Sequence[Judged]) -> Page:
+def judged_page(judged: Sequence[Judged], terms: Mapping[str, str]) -> Page:
     """Say in a sentence whether what was recorded keeps what is promised, and below it what was not judged."""
     from fila_server.history_files import judging
 
     starts = [
         {
             "run": each.run,
+            **({"term": terms.get(each.run, "")} if terms else {}),
             "outcome": each.outcome,
             "deliveries": each.judgement.deliveries,
             "turns_judged": each.judgement.turns,

@@ -28,7 +28,7 @@ def checkpoint(spark: SparkSession, directory: str, until: datetime | None) -> l
     entries = [entry for entry in live_entries(spark, directory, replaced=True) if _began(entry, until)]
     found = [segment for segment in segments(entries, directory) if segment.inputs]
     wanted = [Wanted("checkpoint", segment) for segment in found]
-    return [Verdict(**told) for told in in_tasks(spark, directory, wanted)]
+    return [Verdict(**told) for told in in_tasks(spark, wanted)]
 
 
 def sweep(spark: SparkSession, directory: str) -> list[str]:

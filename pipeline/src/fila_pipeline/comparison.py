@@ -16,11 +16,9 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from fila_pipeline.backtest import SLOWNESSES, PolicyNotTried, served
-from fila_pipeline.history import live_entries
+from fila_pipeline.backtest import SLOWNESSES, PolicyNotTried, all_segments, served
 from fila_pipeline.imported import Imported
 from fila_pipeline.replay import FIFO, RECORDED
-from fila_pipeline.segments import segments
 from fila_pipeline.tasks import Wanted, in_tasks
 
 FAIR = "fair"
@@ -43,23 +41,19 @@ class Compared:
 
 
 def compare_policies(
-    spark: SparkSession, directory: str, runs: Sequence[str], policies: Mapping[str, str]
+    spark: SparkSession, directories: Sequence[str], runs: Sequence[str], policies: Mapping[str, str]
 ) -> Compared:
     """Model these runs as they were, first in, first out, and under each policy (TOML, by its name).
 
     Raises PolicyNotTried, where a policy is refused or a recording cannot be modelled.
     """
-    chosen = [
-        each
-        for each in segments(live_entries(spark, directory, replaced=True), directory)
-        if each.run in runs
-    ]
+    chosen = [each for each in all_segments(spark, directories) if each.run in runs]
     models: dict[str, str | None] = {FAIR: None, FIFO: None, **policies}
     wanted = [Wanted(RECORDED, segment) for segment in chosen]
     for name, policy in models.items():
         for slowness in (1.0, *SLOWNESSES):
             wanted += [Wanted(name, segment, policy, 0, slowness) for segment in chosen]
-    came = in_tasks(spark, directory, wanted)
+    came = in_tasks(spark, wanted)
     for each in came:
         if "refused" in each:
             raise PolicyNotTried(f"{each['course']}: {each['refused']}")

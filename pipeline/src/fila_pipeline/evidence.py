@@ -36,8 +36,14 @@ def read_keys(files: Sequence[str]) -> list[PublicKey]:
         raise KeyRefused(f"--public-key: {why}") from None
 
 
-def look(spark: SparkSession, directory: str, head: str, keys: Sequence[PublicKey]) -> Evidence:
-    """Look at the chain of a history, and with keys at its signatures. Raises HistoryMissing."""
+def look(
+    spark: SparkSession, directories: Sequence[str], head: str, keys: Sequence[PublicKey]
+) -> dict[str, Evidence]:
+    """Look at the chain of each directory, and with keys at its signatures. Raises HistoryMissing."""
+    return {directory: _look(spark, directory, head, keys) for directory in directories}
+
+
+def _look(spark: SparkSession, directory: str, head: str, keys: Sequence[PublicKey]) -> Evidence:
     from fila_server.history_files import evidence
 
     storage = Storage(spark, directory)

@@ -67,7 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. 0 when it ran, also on too little data; 2 for a wrong argument, no history, a URL that
     cannot be opened or no Spark; 3 for a backtest that came to other decisions.
     """
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if getattr(given, "head", "") and len(given.history) > 1:
+        parser.error("--head is of one directory: give --history once beside it")
     if given.command == "synthetic":
         if "://" in given.out:
             print(
@@ -81,9 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         imported = _check_before_spark(given)
         if imported is not None:
-            given.history = f"{given.out.rstrip('/')}/history"
-            print(f"Serving {len(imported.arrivals):,} messages to {given.history}", flush=True)
-            make_history(imported, Path(given.history))
+            directory = f"{given.out.rstrip('/')}/history"
+            given.history = [directory]
+            print(f"Serving {len(imported.arrivals):,} messages to {directory}", flush=True)
+            make_history(imported, Path(directory))
         spark = session(given.master, given.conf)
         try:
             return _run(spark, given, imported.assumed if imported is not None else ())
@@ -110,7 +114,7 @@ def _check_before_spark(given: argparse.Namespace) -> Imported | None:
             raise PolicyNotTried("--policy is tried with the core: leave out --against reference")
     if getattr(given, "log", None) is not None:
         return _imported(given)
-    elsewhere = "://" in given.history or "HADOOP_CONF_DIR" in os.environ
+    elsewhere = any("://" in directory for directory in given.history) or "HADOOP_CONF_DIR" in os.environ
     if not elsewhere and not any(setting.startswith("spark.hadoop.fs.defaultFS=") for setting in given.conf):
         check_is_there(given.history)
     return None
@@ -158,8 +162,8 @@ def session(master: str, settings: Sequence[str]) -> SparkSession:
 
 def _run(spark: SparkSession, given: argparse.Namespace, assumed: Sequence[str] = ()) -> int:
     _reach(spark, given)
-    print(f"Reading the list of {given.history}", flush=True)
-    history = open_history(spark, given.history)
+    print(f"Reading the list of {', '.join(given.history)}", flush=True)
+    history = open_history(spark, *given.history)
     for note in notes(history):
         print(f"  note: {note}")
     if given.command == "checkpoint":
@@ -167,8 +171,9 @@ def _run(spark: SparkSession, given: argparse.Namespace, assumed: Sequence[str] 
     facts = f"{history.messages:,} decisions in {len(history.files):,} files"
     print(f"  {facts}", flush=True)
     if given.command == "compact":
-        for merged in compact(history, given.remove_replaced):
-            print(f"{merged.hour}: {merged.files_before} files to one, {merged.rows:,} rows")
+        for directory in history.directories:
+            for merged in compact(open_history(spark, directory), given.remove_replaced):
+                print(f"{merged.hour}: {merged.files_before} files to one, {merged.rows:,} rows")
         return 0
     if given.command == "compare":
         return _compare(spark, history, given, assumed)
@@ -189,11 +194,12 @@ def _run(spark: SparkSession, given: argparse.Namespace, assumed: Sequence[str] 
 
 def _reach(spark: SparkSession, given: argparse.Namespace) -> None:
     """Open both ends at once: a job of an hour should not find at its end that it has nowhere to write."""
-    for flag in ("history", "out"):
-        directory = getattr(given, flag, None)
+    ends = [("history", directory) for directory in given.history]
+    if getattr(given, "out", None) is not None:
+        ends.append(("out", given.out))
+    for flag, directory in ends:
         try:
-            if directory is not None:
-                Storage.reached(spark, directory)
+            Storage.reached(spark, directory)
         except StorageUnreachable as why:
             raise StorageUnreachable(f"--{flag} {directory} cannot be opened: {why}") from None
 
@@ -204,7 +210,7 @@ def _report(history: History, out: str, choices: Choices, facts: str) -> int:
     for name in JOBS:
         pages[name] = run_job(name, history, f"{out.rstrip('/')}/{name}", choices)
         said(name, pages[name], f"{out.rstrip('/')}/{name}")
-    verdicts = backtest(history.spark, history.directory) if history.has_inputs and core_is_here() else []
+    verdicts = backtest(history.spark, *history.directories) if history.has_inputs and core_is_here() else []
     if verdicts:
         pages["backtest"] = tell_verdicts(history, verdicts, f"{out.rstrip('/')}/backtest")
     # What every job's page says of the history stands once.
@@ -222,14 +228,14 @@ def _report(history: History, out: str, choices: Choices, facts: str) -> int:
 def _backtest(spark: SparkSession, history: History, given: argparse.Namespace) -> int:
     out = given.out
     policy = _read(given.policy) if given.policy is not None else None
-    evidence = None
-    if given.head or given.public_keys:
-        evidence = look(spark, history.directory, given.head, read_keys(given.public_keys))
+    is_looked_at = given.head or given.public_keys
+    keys = read_keys(given.public_keys)
+    evidence = look(spark, history.directories, given.head, keys) if is_looked_at else {}
     if given.against == REFERENCE:
         return tell_judged(history, evidence, out)
-    verdicts = backtest(spark, history.directory)
+    verdicts = backtest(spark, *history.directories)
     tell_verdicts(history, verdicts, out, evidence)
-    if any(verdict.outcome in WRONG for verdict in verdicts) or (evidence is not None and evidence.wrong):
+    if any(verdict.outcome in WRONG for verdict in verdicts) or any(each.wrong for each in evidence.values()):
         return DIFFERS
     if policy is not None:
         _policy(spark, history, verdicts, policy, given)
@@ -238,7 +244,7 @@ def _backtest(spark: SparkSession, history: History, given: argparse.Namespace) 
 
 def _compare(spark: SparkSession, history: History, given: argparse.Namespace, assumed: Sequence[str]) -> int:
     out = given.out.rstrip("/")
-    verdicts = backtest(spark, history.directory)
+    verdicts = backtest(spark, *history.directories)
     tell_verdicts(history, verdicts, f"{out}/backtest")
     if any(verdict.outcome in WRONG for verdict in verdicts):
         return DIFFERS
@@ -251,7 +257,7 @@ def _compare(spark: SparkSession, history: History, given: argparse.Namespace, a
         f"Comparing {2 + len(policies)} courses, each with consumers as they were, slower and faster",
         flush=True,
     )
-    compared = compare_policies(spark, history.directory, _from_their_beginning(verdicts), policies)
+    compared = compare_policies(spark, history.directories, _from_their_beginning(verdicts), policies)
     storage = Storage(spark, out)
     written(storage, "tenants", compared.rows)
     page = comparison_page(
@@ -280,14 +286,15 @@ def _from_their_beginning(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def _checkpoint(spark: SparkSession, history: History, until: datetime | None) -> int:
-    verdicts = checkpoint(spark, history.directory, until)
+    verdicts = [each for directory in history.directories for each in checkpoint(spark, directory, until)]
     for verdict in verdicts:
         print(
             f"{verdict.run}: {verdict.outcome}, {verdict.passes:,} passes, {verdict.decisions:,} decisions "
             f"({verdict.said})"
         )
-    for name in sweep(spark, history.directory):
-        print(f"{name}: removed, nothing that is recorded goes on from it")
+    for directory in history.directories:
+        for name in sweep(spark, directory):
+            print(f"{name}: removed, nothing that is recorded goes on from it")
     return DIFFERS if any(verdict.outcome in WRONG for verdict in verdicts) else 0
 
 
@@ -303,7 +310,7 @@ def _policy(
 ) -> None:
     runs = _from_their_beginning(verdicts)
     print(f"Trying the policy, {given.seeds} courses", flush=True)
-    courses = try_policy(spark, history.directory, policy, runs, given.seeds)
+    courses = try_policy(spark, history.directories, policy, runs, given.seeds)
     compared = compare(courses.recorded, courses.as_it_was, courses.with_policy, courses.slowed)
     out = f"{given.out.rstrip('/')}/policy"
     storage = Storage(spark, out)
@@ -424,7 +431,10 @@ def _add_common(
 ) -> None:
     """or_history: of which --history is one."""
     (or_history or parser).add_argument(
-        "--history", required=or_history is None, help="the history's directory, or a URL that Spark can read"
+        "--history",
+        action="append",
+        required=or_history is None,
+        help="the history's directory, or a URL that Spark can read; repeat it for the nodes of a group",
     )
     if out:
         parser.add_argument("--out", required=True, help="where index.html and the Parquet tables go")

@@ -77,6 +77,8 @@ def run_job(name: str, history: History, out: str, choices: Choices) -> Page:
 def notes(history: History) -> Sequence[str]:
     """What a reader of any page must know about the history."""
     said = [f"From {gap.first_at} to {gap.last_at} nothing was recorded: {gap.gap}." for gap in history.gaps]
+    said += history.noted
+    said += [f"Nothing was recorded in {directory}." for directory in history.unrecorded]
     return said + [f"{skipped.file} was skipped: it {skipped.why}." for skipped in history.skipped]
 
 

@@ -112,6 +112,11 @@ LIST_COLUMNS = pa.schema(
         pa.field("run", pa.string()),
         pa.field("sample", pa.int64()),
         pa.field("bytes", pa.int64()),
+        # Of what the owner of a group recorded: which node it was, its term, and the term before.
+        pa.field("node", pa.string()),
+        pa.field("term", pa.int64()),
+        pa.field("deposes", pa.int64()),
+        pa.field("end", pa.bool_()),
     ]
 )
 

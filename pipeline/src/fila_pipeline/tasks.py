@@ -35,33 +35,45 @@ class Wanted:
     """How long consumers take, as a multiple of what was recorded."""
 
 
-def in_tasks(spark: SparkSession, directory: str, wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
+def in_tasks(spark: SparkSession, wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
     """Do everything that is wanted, each as a task of Spark; returns what each came to.
 
     A replay opens files by path. A history that is not on a disk is brought to it: Spark's own reader hands a task the
     files of its segment, and a checkpoint that it makes comes back through the driver.
     """
-    if not wanted:
-        return []
-    storage = Storage(spark, directory)
-    if storage.local is not None:
-        placed = [
-            replace(each, segment=replace(each.segment, directory=str(storage.local))) for each in wanted
-        ]
-        return list(spark.sparkContext.parallelize(placed, len(placed)).map(in_a_process).collect())
-    checkpoints = [f"{CHECKPOINTS}/{name}" for name in storage.names(CHECKPOINTS)]
-    tasks = []
+    storages = {
+        directory: Storage(spark, directory) for directory in {each.segment.directory for each in wanted}
+    }
+    placed, elsewhere, tasks = [], [], []
     for each in wanted:
-        of_run = [file for file in checkpoints if file.startswith(f"{CHECKPOINTS}/{each.segment.run}-")]
-        files = storage.present(
-            [*each.segment.inputs, *each.segment.decisions, *each.segment.changes, *of_run]
-        )
-        tasks.append(brought(spark, storage.directory, files).mapPartitions(partial(in_a_folder, each)))
-    done = spark.sparkContext.union(tasks).collect()
-    for _, made in done:
-        for file, content in made.items():
-            storage.write(file, content)
-    return [told for told, _ in done]
+        storage = storages[each.segment.directory]
+        if storage.local is not None:
+            placed.append(replace(each, segment=replace(each.segment, directory=str(storage.local))))
+        else:
+            elsewhere.append(storage)
+            tasks.append(_brought_and_done(spark, storage, each))
+    done = []
+    if placed:
+        done += spark.sparkContext.parallelize(placed, len(placed)).map(in_a_process).collect()
+    if tasks:
+        for storage, (told, made) in zip(elsewhere, spark.sparkContext.union(tasks).collect(), strict=True):
+            for file, content in made.items():
+                storage.write(file, content)
+            done.append(told)
+    return done
+
+
+def _brought_and_done(
+    spark: SparkSession, storage: Storage, wanted: Wanted
+) -> RDD[tuple[dict[str, Any], dict[str, bytes]]]:
+    of_run = [
+        f"{CHECKPOINTS}/{name}"
+        for name in storage.names(CHECKPOINTS)
+        if name.startswith(f"{wanted.segment.run}-")
+    ]
+    segment = wanted.segment
+    files = storage.present([*segment.inputs, *segment.decisions, *segment.changes, *of_run])
+    return brought(spark, storage.directory, files).mapPartitions(partial(in_a_folder, wanted))
 
 
 def brought(spark: SparkSession, directory: str, files: Collection[str]) -> RDD[Row]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from fila_pipeline.backtest import judge, judged_page, verdict_page
+from fila_pipeline.backtest import judge, judged_page, rows_of, verdict_page
 from fila_pipeline.history import History
 from fila_pipeline.pages.page import Light, Page, render
 from fila_pipeline.runs import notes
@@ -26,33 +26,37 @@ NOTES_MAX = 10
 
 
 def tell_verdicts(
-    history: History, verdicts: Sequence[Verdict], out: str, evidence: Evidence | None = None
+    history: History, verdicts: Sequence[Verdict], out: str, evidence: Mapping[str, Evidence] | None = None
 ) -> Page:
-    """Tell what came of a replay."""
+    """Tell what came of a replay. `evidence`: what came of a look at each directory."""
     for verdict in verdicts:
         print(
-            f"{verdict.run}: {verdict.outcome}, {verdict.passes:,} passes, {verdict.decisions:,} decisions"
+            f"{_named(history, verdict.run)}: {verdict.outcome}, {verdict.passes:,} passes, "
+            f"{verdict.decisions:,} decisions"
             + (f", from the checkpoint of {verdict.since} on" if verdict.since else "")
             + (f" ({verdict.said})" if verdict.said else "")
         )
     is_wrong = any(verdict.outcome in WRONG for verdict in verdicts)
     light: Light = "trouble" if is_wrong else "well"
-    page = replace(verdict_page(verdicts), notes=notes(history), light=light)
-    page = _with_evidence(page, evidence, is_wrong=is_wrong)
+    page = replace(verdict_page(verdicts, history.terms), notes=notes(history), light=light)
+    page = with_evidence(page, evidence or {}, is_wrong=is_wrong)
     storage = Storage(history.spark, out)
-    written(storage, "verdicts", pd.DataFrame([asdict(verdict) for verdict in verdicts]))
+    written(storage, "verdicts", rows_of(verdicts, history.terms))
     storage.write("index.html", render(page, datetime.now(UTC), history.directory))
     said("backtest", page, out)
     return page
 
 
-def tell_judged(history: History, evidence: Evidence | None, out: str) -> int:
+def tell_judged(history: History, evidence: Mapping[str, Evidence], out: str) -> int:
     """Have the reference judge a history, and tell what came of it; returns the exit code."""
-    judged = judge(history.spark, history.directory)
-    page = judged_page(judged)
+    judged = judge(history.spark, *history.directories)
+    page = judged_page(judged, history.terms)
     for each in judged:
         counts = f"{each.judgement.deliveries:,} deliveries, the turn of {each.judgement.turns:,} judged"
-        print(f"{each.run}: {each.outcome}, {counts}" + (f" ({each.said})" if each.said else ""))
+        print(
+            f"{_named(history, each.run)}: {each.outcome}, {counts}"
+            + (f" ({each.said})" if each.said else "")
+        )
     starts, broken, unjudged = (table.rows for table in page.tables)
     for each_broken in broken.get("broken", ()):
         print(f"broken: {each_broken}")
@@ -61,21 +65,41 @@ def tell_judged(history: History, evidence: Evidence | None, out: str) -> int:
     is_broken = len(broken) > 0
     storage = Storage(history.spark, out)
     written(storage, "judged", starts)
-    page = _with_evidence(replace(page, notes=notes(history)), evidence, is_wrong=is_broken)
+    page = with_evidence(replace(page, notes=notes(history)), evidence, is_wrong=is_broken)
     storage.write("index.html", render(page, datetime.now(UTC), history.directory))
     said("backtest", page, out)
-    return DIFFERS if is_broken or (evidence is not None and evidence.wrong) else 0
+    return DIFFERS if is_broken or any(each.wrong for each in evidence.values()) else 0
 
 
-def _with_evidence(page: Page, evidence: Evidence | None, *, is_wrong: bool) -> Page:
+def _named(history: History, run: str) -> str:
+    return f"{run}, {history.terms[run]}" if run in history.terms else run
+
+
+def with_evidence(page: Page, evidence: Mapping[str, Evidence], *, is_wrong: bool) -> Page:
     """The page, and what came of a look at the files; is_wrong: what they hold is wrong anyway, which goes first."""
-    if evidence is None:
+    if not evidence:
         return page
-    for wrong in evidence.wrong:
+    told, noted, answers = [], [], []
+    for directory, each in evidence.items():
+        before = f"{directory}: " if len(evidence) > 1 else ""
+        told += [f"{before}{wrong}" for wrong in each.wrong]
+        noted += [f"{before}{note}" for note in each.noted]
+        rest = "it is one node's part" if before else page.answer.rstrip(".")
+        answers.append(f"{before}{each.answer(rest)}")
+    for wrong in told:
         print(f"wrong: {wrong}")
-    answered = page.answer if is_wrong and not evidence.wrong else evidence.answer(page.answer.rstrip("."))
-    told = [*page.notes, *evidence.wrong[:NOTES_MAX], *evidence.noted]
-    return replace(page, answer=answered, notes=told, light="trouble" if evidence.wrong else page.light)
+    if told:
+        answers = [answer for answer, each in zip(answers, evidence.values(), strict=True) if each.wrong]
+    elif is_wrong:
+        answers = [page.answer]
+    elif len(evidence) > 1:
+        answers = [page.answer, *answers]
+    return replace(
+        page,
+        answer=" ".join(answers),
+        notes=[*page.notes, *told[:NOTES_MAX], *noted],
+        light="trouble" if told else page.light,
+    )
 
 
 def written(storage: Storage, table: str, rows: pd.DataFrame) -> None:

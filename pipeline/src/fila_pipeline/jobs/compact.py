@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Row, SparkSession
@@ -32,14 +32,18 @@ class Merged:
 
 
 def compact(history: History, remove_replaced: bool = False) -> list[Merged]:
-    """Merge every hour that has more than one file. Files that could not be read whole are left as they are."""
-    storage = Storage(history.spark, history.directory)
-    hours: dict[str, list[Row]] = defaultdict(list)
+    """Merge every hour that has more than one file, of a group's owner each term of it for itself.
+
+    `history` is of one directory. Files that could not be read whole are left as they are.
+    """
+    (directory,) = history.directories
+    storage = Storage(history.spark, directory)
+    hours: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for entry in history.files:
-        hours[entry.file.rpartition("/")[0]].append(entry)
+        hours[entry.file.rpartition("/")[0], -1 if entry.term is None else entry.term].append(entry)
     done = [
         _merge(history.spark, storage, hour, entries)
-        for hour, entries in sorted(hours.items())
+        for (hour, _), entries in sorted(hours.items())
         if len(entries) > 1
     ]
     if remove_replaced:
@@ -70,11 +74,13 @@ def _merge(spark: SparkSession, storage: Storage, hour: str, entries: Sequence[R
         "last_at": max(entry.last_at for entry in entries),
         "replaces": names,
     }
+    if entries[0].term is not None:
+        entry |= {"node": entries[0].node, "term": entries[0].term}
     storage.write(f"{schema.LIST}/compact-{mark}.json", json.dumps(entry) + "\n")
     return Merged(hour, len(names), rows, file)
 
 
-def _remove(storage: Storage, hours: dict[str, list[Row]]) -> None:
+def _remove(storage: Storage, hours: Mapping[tuple[str, int], list[Row]]) -> None:
     replaced = [entry.file for entries in hours.values() if len(entries) > 1 for entry in entries]
     for file in replaced:
         storage.remove(file)
