@@ -170,7 +170,7 @@ cdef Holding flow_holding(
     held.by_default = held.nobody_consumes = False
     if flow == NULL:
         if channel_is_paused or (key != NULL and key.paused):
-            held.state = PAUSED         # what comes will wait, and whoever asks should hear why
+            held.state = PAUSED         # what comes will wait, and the caller should hear why
         return held
     if flow.backlog:
         if key.paused or channel_is_paused:

@@ -259,7 +259,7 @@ cdef bint _cold(Core* core, Search* search) noexcept nogil:
 
 cdef bint _enough(Page* page, Search* search) noexcept nogil:
     """A page that waits in vain is content with its first messages that are hot: a budget too small for all
-    of them would keep it waiting for ever. As long as more of them come it goes on: whoever asked takes a
+    of them would keep it waiting for ever. It goes on as long as more of them come: the caller takes a
     short page for the last one."""
     cdef uint32_t hot = 0
     while hot < search.count and frame_of(search.slots[hot]).body != NULL:

@@ -62,7 +62,7 @@ cdef int damage_stops(Core* core) noexcept nogil:
 
 
 cdef void number_met(Core* core, uint64_t number) noexcept nogil:
-    """A queue's or channel's number on some record: whoever has it, or had it, no other may get it."""
+    """A record has this number of a queue or channel, which may be gone: no other one may get it."""
     number &= ~MARKS_OF                 # extensions and marks of leases have the
                                         # queue's number with these bits
     if number > core.next_number:

@@ -9,7 +9,7 @@ again.
 
 A STAGE carries the checksum of its bytes, which a later PUBLISH names: what is left of them has another.
 Payloads are replaced by their lengths, and so are headers that are not to be kept (HeadersKept): a command's
-bytes are written as cuts (where, how much) and what is left. Whoever replays them puts zeros there. What a
+bytes are written as cuts (where, how much) and what is left. A replay puts zeros there. What a
 row cannot hold goes on in the next one.
 """
 

@@ -25,7 +25,7 @@ cdef void frame_finish(Core* core, Frame* frame) noexcept nogil
 cdef uint64_t frame_unwanted(Frame* frame) noexcept nogil
 
 # What is done with a frame's messages is mostly done with one after the other, and with many keys each brings
-# a Key that is in no cache. So whoever is at one entry asks for the Key of another, which is FAR behind it.
+# a Key that is in no cache. So code at one entry prefetches the Key of the entry that is FAR behind it.
 cdef inline void frame_prefetch_key(Frame* frame, uint32_t i) noexcept nogil:
     cdef Key* key = frame.entries[i + FAR].key if i + FAR < frame.count else NULL
     if key != NULL:

@@ -40,7 +40,7 @@ cdef void frame_free(Core* core, Frame* frame) noexcept nogil:
     cdef Share* following
     cdef Key* key
     core.counters.work += frame.count
-    failures_go_on(core, frame)        # they find nothing, and whoever waits for them is answered
+    failures_go_on(core, frame)        # they find nothing, and their callers are answered
     while share != NULL:
         following = share.next_of_frame
         share_free(core, share)
@@ -179,7 +179,7 @@ cdef void frame_finish(Core* core, Frame* frame) noexcept nogil:
         frame.dying = True
         frame.next_dying = core.dying
         core.dying = frame
-        # Now, not when it is deleted: whoever looks at the next frame must see that there is room again.
+        # Now, not when it is deleted: the check of the next frame must see that there is room again.
         frame.queue.stored_bytes -= frame.body_bytes
         frame.queue.unwanted_bytes -= frame_unwanted(frame)
         visit_soon(core, frame.queue)

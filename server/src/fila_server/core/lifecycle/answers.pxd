@@ -5,7 +5,7 @@
                                                              └──► the queue's line, behind a frame that needs
                                                                   more than one stage: for a thousand channels
 
-Everything leaves in one order, but for that: whoever enqueues to a queue with many channels waits for them,
+Everything leaves in one order, but for that: a producer of a queue with many channels waits for them,
 and nobody else does. A batch for several queues is answered when the one with most channels has it.
 """
 

@@ -5,7 +5,7 @@
                  ──► declarative or default backoff ────────────► READY or DELAYED
 
 A decision that is asked for outside (an EVENT to the edge) comes back as a DECIDE command.
-Whoever nacked is answered when all its decisions are made, and durable. Until then the record of the lease
+A nack is answered when all its decisions are made, and durable. Until then the record of the lease
 stays: a crash in between finds the lease as it was, and the failure happens anew.
 """
 

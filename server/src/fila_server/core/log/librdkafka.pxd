@@ -114,5 +114,5 @@ cdef struct Librdkafka:
 
 # Loads the library at `path`. Returns NULL with a sentence in `text` when it cannot, or when something is
 # missing from it.
-# It stays loaded: whoever asks a second time gets the same.
+# It stays loaded: a second call returns the same.
 cdef Librdkafka* librdkafka_load(const char* path, char* text, size_t room) noexcept nogil

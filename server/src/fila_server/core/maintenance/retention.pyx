@@ -38,7 +38,7 @@ cdef inline Queue* _queue_of(Timer* timer) noexcept nogil:
 
 
 cdef void message_expired(Core* core, Expiry* expiry) noexcept nogil:
-    """Its time to live is over: whoever has not leased it never will."""
+    """Its time to live is over: no more channels will lease it."""
     cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, expiry.queue_number)
     cdef Frame* frame = directory_at(&queue.directory, expiry.offset) if queue != NULL else NULL
     cdef Share* share

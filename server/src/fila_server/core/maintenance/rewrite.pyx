@@ -1,7 +1,7 @@
 """Offsets, ids and times of the messages stay what they were; they are written out one by one in
 the new record instead of running on from the first. Leases, delays and STATES records name
-messages by offset, so none of them changes on disk; in memory whoever points at a slot is
-pointed at its copy. Old record out and new one in are one batch.
+messages by offset, so none of them changes on disk; in memory each pointer to a slot is
+set to its copy. Old record out and new one in are one batch.
 """
 
 from libc.stdint cimport uint32_t, uint64_t

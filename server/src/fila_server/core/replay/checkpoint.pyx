@@ -7,7 +7,7 @@
 
 No field of any structure can be forgotten so: the ring's order and deficits, buckets, timers, leases,
 positions and random numbers are what they were, bit for bit. It asks that both processes run the very same
-build (the facts carry no layout), on one kind of machine, and that whoever offers an image may be trusted
+build (the facts carry no layout), on one kind of machine, and that the source of an image may be trusted
 as one trusts a program: pointers come from it. What a process has for itself (descriptors, RocksDB's
 objects, blocks of the history) is not taken over. Words that point to constants of a compiled module are
 listed, since modules are loaded elsewhere each time.

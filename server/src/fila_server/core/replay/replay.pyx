@@ -337,7 +337,7 @@ cdef void _as_payloads(const Frame* frame, char* bytes, uint64_t length) noexcep
 
 
 cdef class Model(Replay):
-    """The same beginning, and from there on another course: as told by whoever runs it."""
+    """The same beginning, and from there on another course, which the caller sets."""
 
     cdef dict loads                     # (queue number, first offset): length and data of a recorded LOAD
 

@@ -16,7 +16,7 @@ cdef void writes_begin(Core* core) noexcept nogil
 cdef void pass_write(Core* core) noexcept nogil
 # The last one: it waits for the log of a group, though not for ever.
 cdef void commit_last(Core* core) noexcept nogil
-# as measured by whoever called commit
+# as measured by the caller of commit
 cdef void sync_took(Core* core, int64_t ns) noexcept nogil
 # commit thread: sync what is wanted; True when something was
 cdef bint commit_pass(Core* core) noexcept nogil

@@ -387,7 +387,7 @@ cdef OwnerNext _read_back(Group* group, int32_t wait_ms, uint64_t* tag) noexcept
 
 
 cdef bint _confirmed(Core* core, Group* group) noexcept nogil:
-    """The oldest that was sent: into the store, then whoever waits for it may hear of it."""
+    """The oldest that was sent: into the store, then its waiting callers may hear of it."""
     cdef Sent sent
     cdef Record record
     cdef Taken taken = TAKEN_BARRIER

@@ -15,7 +15,7 @@ cdef class StoreCopy:
     cdef bytes cluster
     cdef str name
     cdef bint is_open               # an engine that takes it over closes it
-    cdef bint has_store             # whoever closes it
+    cdef bint has_store             # here or in an engine
     cdef int users                  # that make a checkpoint, or keep the disk small
     cdef object used                # a Condition: one of them is done
     cdef bint has_disk

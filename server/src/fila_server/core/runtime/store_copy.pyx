@@ -139,7 +139,7 @@ cdef class StoreCopy:
                 store_close(self.store)
 
     cdef ends(self):
-        """Whoever is about to close the store waits until nobody copies it."""
+        """Wait until nobody copies the store; the caller closes it next."""
         self.has_store = False
         with self.used:
             while self.users:

@@ -15,7 +15,7 @@ from libc.stdint cimport int64_t, uint32_t, uint8_t
 from fila_server.core.state.pending cimport FirstTurn, KeyExtras, KeyRateLimit
 from fila_server.core.state.state cimport Core, Flow, Key
 
-# Made when asked for first. Whoever frees the key frees them, once the rates and the index are gone.
+# Made when asked for first. They are freed with the key, once the rates and the index are gone.
 cdef KeyExtras* key_extras(Core* core, Key* key) noexcept nogil
 cdef void extras_free(Core* core, Key* key) noexcept nogil
 # A failed message of the flow keeps its place, and begins or ends to wait for its retry. The caller

@@ -28,7 +28,7 @@ cdef double FULL = 1 - 1e-9             # doubles add up to a little less
 
 
 cdef bint rate_limit_has_token(Core* core, KeyRateLimit* limit) noexcept nogil:
-    """Whoever waits for one goes on by its timer."""
+    """If there is none, the timer wakes the key."""
     bucket_refill(&limit.bucket, core.mono_ns, limit.wanted)
     if bucket_has(&limit.bucket):
         return True
@@ -249,7 +249,7 @@ cdef bint rate_limit_is_out(KeyRateLimit* limit) noexcept nogil:
 
 
 cdef void rate_limit_refund(Core* core, KeyRateLimit* limit) noexcept nogil:
-    """Whoever waits for a token is woken by the timer, which is due at once."""
+    """The timer, which is due at once, wakes what waits for a token."""
     bucket_give_back(&limit.bucket)
     if limit.timer.at:
         timer_set(&core.timers, &limit.timer, core.mono_ns)

@@ -10,7 +10,7 @@
       WAITED_HELD          ready, while its key was paused, had used up the rate an operator set for it, or as
                            much of it was leased as its cap allows
 
-A flow remembers up to when it is accounted for. Whoever is about to change what it waits for calls
+A flow remembers up to when it is accounted for. Code that is about to change what it waits for calls
 `clock_note` first: one comparison, and in most calls nothing more, because stretches below NOTED_MS are left
 to add up (of a flow without a row, those below ROW_WAIT_MS). The sums go to the flow's channel, and to the
 key's row in the channel's table: an hour in parts of five minutes, kept while the key is idle too.

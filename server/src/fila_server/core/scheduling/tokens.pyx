@@ -430,7 +430,7 @@ cdef void _arm(Core* core, ThrottleKey* bucket) noexcept nogil:
         return
     target = <double> bucket_tokens(&bucket.bucket) + 1
     if target > bucket.bucket.burst and target > 1:
-        # Full: whoever was woken has yet to take a token, and taking one comes back here.
+        # Full: the woken waiter has yet to take a token, and taking one comes back here.
         timer_cancel(&core.timers, &bucket.timer)
         return
     # Compared before it becomes an integer: at a rate of 1e-12 it is more nanoseconds than an integer holds.

@@ -1,7 +1,7 @@
 """One array of cells in offset order: a search is by halves, a deleted frame leaves an empty cell.
 
 The array is closed up when it would have to grow and half of it is empty, and when three quarters of it are:
-whoever looks for the next frame passes over no more empty cells than that, however many frames were deleted
+a search for the next frame passes over no more empty cells than that, however many frames were deleted
 behind one that stays. A deletion pays for one or two cells of that. It is closed up, too, when seven eighths
 of it are behind, and then what it does not need is given back.
 """

@@ -37,7 +37,7 @@ cdef struct Shared:
     uint64_t disk_free_bytes
     Watch*   watch
     Upkeep*  upkeep
-    StoreFailure* failure           # whoever owns the threads stops the server
+    StoreFailure* failure           # the owner of the threads stops the server
     uint64_t malformed              # frames refused whole, before they were commands
     uint64_t syncs
     uint64_t sync_us[32]            # how long a sync took, by the bit length of the microseconds

@@ -7,7 +7,7 @@ met is copied at the next start, record by record, without the blocks that canno
     rocksdb             the store
     rocksdb.copying     while records are copied; of no use after a crash
     rocksdb.salvaged    complete; from here on the exchange is finished at any later start
-    rocksdb.damaged     what was exchanged, kept for whoever wants to look into it
+    rocksdb.damaged     what was exchanged, kept for the operator to look into
     salvage             the note that a copy is due
 
 A damaged block hides more than it holds: no scan gets at what other tables have between its first key and its

@@ -33,7 +33,7 @@ cdef int store_failed(StoreError* error, int status, const char* text, const cha
 cdef int store_classify(StoreError* error, char* message) noexcept nogil
 # The same for a read: whatever will not be better at the next try is STORE_DAMAGED, as a file that is gone.
 cdef int store_classify_read(StoreError* error, char* message) noexcept nogil
-# The first failure stands: a later one is usually its consequence, and whoever reads the first must not see
-# it change.
+# The first failure stands: a later one is usually its consequence, and readers of the first must not see it
+# change.
 cdef void failure_report(StoreFailure* failure, const StoreError* error) noexcept nogil
 cdef bint failure_is_reported(StoreFailure* failure) noexcept nogil

@@ -94,8 +94,8 @@ cdef void _tune_memtables(rocksdb_options_t* tuned, const StoreOptions* options,
         rocksdb_options_set_write_buffer_size(tuned, <size_t>options.memtable_bytes)
         rocksdb_options_set_max_write_buffer_number(tuned, options.memtable_count)
         # Not several small ones merged at the flush: in 7.8.3 a flush that was asked for can then be
-        # forgotten, and whoever waits for it (a compaction, the stop of the server) waits for the next
-        # message to come.
+        # forgotten, and what waits for it (a compaction, the stop of the server) waits until the next
+        # message comes.
     elif family in (INDEX, SETTLED, LEASES, STATES, DEDUP, KEYS):
         rocksdb_options_set_write_buffer_size(tuned, <size_t>(4 * MIB))
         rocksdb_options_set_max_write_buffer_number(tuned, 4)

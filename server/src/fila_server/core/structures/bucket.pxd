@@ -1,6 +1,6 @@
 """A token bucket that refills from elapsed time, so a million idle buckets cost nothing.
 
-Whoever waits for a token sleeps until bucket_due_ns. Clocks wake late; on a bucket with burst 1 every late
+A waiter for a token sleeps until bucket_due_ns. Clocks wake late; on a bucket with burst 1 every late
 microsecond would be lost for good, so a refill that somebody
 waited for may fill LATENESS_NS beyond the burst.
 """

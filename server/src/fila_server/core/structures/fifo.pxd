@@ -26,7 +26,7 @@ cdef void fifo_append(Fifo* fifo, Placed* placed) noexcept nogil         # its p
 cdef void fifo_return(Fifo* fifo, Placed* placed) noexcept nogil         # anywhere, by its position
 cdef void fifo_remove(Fifo* fifo, Placed* placed) noexcept nogil
 cdef Placed* fifo_returned_first(Fifo* fifo) noexcept nogil
-# `placed` was copied from `before`: whoever points at that one points at this one.
+# `placed` was copied from `before`: its neighbours point at the copy from now on.
 cdef void fifo_moved(Fifo* fifo, Placed* before, Placed* placed) noexcept nogil
 
 cdef inline Placed* fifo_first(Fifo* fifo) noexcept nogil:

@@ -175,7 +175,7 @@ cdef void* map64_remove(Map64* map, uint64_t key) noexcept nogil:
         at = (at + 1) & mask
         if map.cells[at].value == NULL:
             break
-        # Whoever's way from home to here leads over the gap would no longer be found: it fills the gap.
+        # A key whose way from home to here leads over the gap would be lost: it fills the gap.
         if ((at - _home64(map, map.cells[at].key)) & mask) >= ((at - gap) & mask):
             map.cells[gap] = map.cells[at]
             gap = at
@@ -311,7 +311,7 @@ cdef Text* textmap_remove(TextMap* map, Text* text) noexcept nogil:
         at = (at + 1) & mask
         if map.cells[at] == 0:
             break
-        # As in map64_remove: whoever is reached over the gap fills it.
+        # As in map64_remove: a text reached over the gap fills it.
         if _away(map, at) >= ((at - gap) & mask):
             map.cells[gap] = map.cells[at]
             gap = at

@@ -411,7 +411,7 @@ cdef class FairRing:
         return self.ring.ring_count, self.ring.deferred_count
 
     def spin(self, int64_t sends, int64_t cost_step, int64_t cost_count):
-        """Send `sends` messages from whoever may, in one call; costs go round cost_step * (1..cost_count)."""
+        """Send `sends` messages of flows in turn, in one call; costs go round cost_step * (1..cost_count)."""
         cdef Turn* turn
         cdef int64_t sent = 0
         cdef int64_t cost

@@ -1,5 +1,5 @@
-"""What the scheduler thread is asked: a bounded ring of Commands. Whoever finds it
-full is refused at once; waiting here would hide the overload.
+"""What the scheduler thread is asked: a bounded ring of Commands. A full one
+refuses a caller at once; waiting here would hide the overload.
 
 The lock is held for a few pointer moves. The scheduler sleeps on the mailbox's condition
 (monotonic clock, nanoseconds: an epoll's millisecond would lose a bucket's tokens).
