@@ -110,7 +110,7 @@ class Descriptors:
         return not self._is_short and descriptor < self.first_kept
 
     def guard(self, ports: Collection[int]) -> None:
-        """Take hold of the sockets that listen on these ports, whoever opened them."""
+        """Take hold of all sockets of this process that listen on these ports."""
         for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - names are all it has
             with contextlib.suppress(OSError):
                 listener = _socket_of(int(name))

@@ -151,7 +151,7 @@ def emit(
     level: str = "info",
     **details: object,
 ) -> None:
-    """Tell the log and whoever watches. Details hold no secrets: scripts and values by their size or digest."""
+    """Tell the log and the watchers. Details hold no secrets: scripts and values by their size or digest."""
     about = {
         "queue": queue,
         "channel": channel,

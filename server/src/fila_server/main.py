@@ -6,7 +6,7 @@
 
 Whatever stops a start is a StartError of errors.py: a sentence that says what to do.
 
-A start reads the store first, so what only serving or another command needs is imported by whoever needs it.
+A start reads the store first, so serving and each other command import for themselves what only they need.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def _keep_from_others(data_dir: Path) -> None:
     """Close the store, which an earlier version or a copy may have left open, and say where the directory is.
 
     The directory itself stays as it is, and a start is not refused for it: a volume has the mode and the owner that
-    whoever made it chose, and files in it are closed one by one. Who may write there could still put others in
+    its maker chose, and files in it are closed one by one. Who may write there could still put others in
     their place.
     """
     for directory in (data_dir / STORE, data_dir):

@@ -178,7 +178,7 @@ def _control(engine: Engine, settings: Config) -> Control:
 
 def _scraper(admission: Admission, settings: Config) -> Callable[[str, bytes | None], None]:
     """Who may read the metrics, which name every queue: an admin's key, or, on a port that this machine alone reaches,
-    whoever asks. Where others reach it a proxy may make each of them look like a program of this machine."""
+    any caller. Where others reach it a proxy may make each of them look like a program of this machine."""
     page = settings.metrics.listen_addr
     is_own = bool(page) and _is_local(Address(page))
 

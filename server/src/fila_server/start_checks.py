@@ -95,7 +95,7 @@ def _check_first_key(settings: Config) -> None:
         return
     from fila_server.access import bootstrap, marker
 
-    # What cannot be read of a data directory is said by whoever opens it.
+    # The code that opens a data directory says what cannot be read of it.
     with contextlib.suppress(errors.AccessDamaged):
         if marker.read_changes(Path(settings.server.data_dir)) == 0:
             bootstrap.key_from_file(settings.auth.bootstrap_key_file)

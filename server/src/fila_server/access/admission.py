@@ -45,7 +45,7 @@ NOT_PLAIN = (
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever sent a call."""
+    """The sender of a call."""
 
     number: int | None
     """Of the compiled table; None: keys are off, and everybody may do everything."""

@@ -3,7 +3,7 @@
     change  ──►  the core writes records, marker and audit in one batch, synced  ──►  DATA_DIR/access-marker
             ──►  here and in core/requests/rights  ──►  answered
 
-One change at a time. Whoever was told "done" finds it in force; what is open is judged again by admission.py.
+One change at a time. A caller told "done" finds it in force; admission.py judges what is open again.
 """
 
 from __future__ import annotations

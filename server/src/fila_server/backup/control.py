@@ -101,7 +101,7 @@ class Control:
             await asyncio.wait([self._making])
 
     async def copied(self) -> None:
-        """Wait for whoever copies a checkpoint."""
+        """Wait for clients that copy a checkpoint."""
         await asyncio.gather(*self._connections, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -111,7 +111,7 @@ class Control:
         try:
             await self._answer(reader, writer)
         except (OSError, TimeoutError, ValueError):
-            pass  # whoever asked is gone, or speaks something else
+            pass  # the client is gone, or speaks something else
         finally:
             self._connections.discard(task)
             writer.close()

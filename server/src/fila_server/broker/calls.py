@@ -217,7 +217,7 @@ class Broker:
         self._engine.submit_parsed(token, parsed)
 
     async def read_log(self, frame: bytes, peer: str = "") -> AsyncGenerator[bytes, None]:
-        """The pieces of a ReadLog, each read in a thread that the loop can spare. Whoever stops reading closes it: a
+        """The pieces of a ReadLog, each read in a thread that the loop can spare. A caller that stops closes it: a
         piece is counted in `unwritten`, in the share of the connection `peer`, until the next one is asked for."""
         self._check_open()
         reader = self._engine.log_reader(frame)

@@ -52,7 +52,7 @@ class Gate:
 
 class GateByName:
     """A gate whose places go round among names: of each name one call at a time stands before it, and a few wait behind
-    that one. So whoever sends thousands waits for itself, and not everybody else for it."""
+    that one. So a caller with thousands waits for itself, and nobody else waits for it."""
 
     def __init__(self, what: str, *, at_once: int, waiting_max: int = WAITING_OF_ONE_MAX) -> None:
         self._what = what

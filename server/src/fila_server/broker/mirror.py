@@ -2,8 +2,8 @@
 
 The core owns both. Hooks, field masks and the Redis protocol need to read them without a
 round trip, so every change goes through here: the core makes it durable first, then the
-copy is brought up to date, and only then is the caller answered. Whoever was told "done"
-therefore finds the new value, in whatever edge it looks.
+copy is brought up to date, and only then is the caller answered. A caller told "done"
+therefore finds the new value, in every edge.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class QueueMirror:
         self.queue_configs: dict[str, admin_pb2.QueueConfig] = {}
         self.runtime_config: dict[str, str] = {}
         self.update_lock = asyncio.Lock()
-        """Held by whoever reads a config, changes it, and sends the whole back."""
+        """Held by a call that reads a config, changes it, and sends it back whole."""
 
     def listen(self, listener: ConfigListener) -> None:
         """Tell `listener` of every queue there is and of every change from now on."""

@@ -52,7 +52,7 @@ class Notice:
         return self.what in (QUEUE_EXPIRED, CHANNEL_EXPIRED)
 
     def log(self) -> None:
-        """Tell it to the log and whoever watches."""
+        """Tell it to the log and the watchers."""
         if self.what == QUEUE_EXPIRED:
             emit("queue.expired", queue=self.queue, messages_dropped=self.number)
         elif self.what == CHANNEL_EXPIRED:

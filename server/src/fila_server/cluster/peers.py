@@ -9,7 +9,7 @@ a secret does: each side answers the other's challenge, so neither tells it.
     asking node     an empty line for each question
     asked node      a report (watching.Heard), with its name and its clock
 
-A node that wants something else says so in its first line, and is answered by whoever has it (giving.py).
+A node that wants something else says so in its first line, and the code that has it answers (giving.py).
 
 A stranger is told nothing, and is logged at most once a minute.
 """

@@ -30,7 +30,7 @@ from fila_server.telemetry.group import HALTED
 RESEED = "reseed"
 """What a connection asks for on which it is told."""
 OPERATOR = "an operator"
-"""The name of whoever asks; no node has it."""
+"""The asking operator's name; no node has it."""
 ANSWER_S_MAX = 30.0
 OWNS_S_MAX = 10.0
 FOLLOW_MS = 50

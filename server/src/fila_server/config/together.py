@@ -44,7 +44,7 @@ def _check_addresses(config: Config) -> None:
 
 
 def _overlap(one: Address, other: Address) -> bool:
-    """Whether one of them takes the other's place for certain; names of hosts are looked up by whoever binds them."""
+    """Whether one of them takes the other's place for certain; the code that binds hosts looks up their names."""
     if not one.port or one.port != other.port:
         return False
     hosts = {"127.0.0.1" if host == "localhost" else host for host in (one.host.lower(), other.host.lower())}
@@ -84,7 +84,7 @@ def _check_history(history: History) -> None:
 
 
 def check_tls(tls: Tls) -> None:
-    """Refuse what would do nothing: whoever wrote it believes in guarded connections. Raises ConfigInvalid."""
+    """Refuse what would do nothing: the operator believes in guarded connections. Raises ConfigInvalid."""
     defaults = msgspec.structs.asdict(Tls())
     given = [name for name, value in msgspec.structs.asdict(tls).items() if value != defaults[name]]
     if not given:

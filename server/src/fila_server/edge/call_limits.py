@@ -3,8 +3,8 @@
     all together                     `most`; refused beyond it. A quarter is left for the health service, or probes
                                      would take a server that is busy for a broken one
     of one caller's key              a quarter of them
-    the health service, all callers  a quarter: who calls it shows no key. The oldest makes room, so that whoever asks
-                                     once is answered, however many others stay
+    the health service, all callers  a quarter: its callers show no key. The oldest makes room, so that a caller that
+                                     asks once is answered, however many others stay
     ... of one connection            STRANGER_MAX; refused beyond it, those that made room among them
     with long metadata               LONG_BYTES_MAX of it; refused beyond it. A header that was sent once is named by a
                                      byte of each later call (HPACK), and kept for each

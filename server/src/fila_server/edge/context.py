@@ -119,7 +119,7 @@ class CallContext:
         self.end(code.value[0], details, rich if isinstance(rich, bytes) else b"")
         raise Aborted
 
-    # --- for whoever runs them ------------------------------------------------------------
+    # --- for the tasks that run them ------------------------------------------------------
 
     def send(self, message: Any) -> None:
         """Send one message and do not wait."""

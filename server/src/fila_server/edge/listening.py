@@ -15,7 +15,7 @@ _kept: dict[str, list[socket.socket]] = {}
 
 
 def keep(setting: str, listeners: list[socket.socket]) -> None:
-    """Nobody accepts from these any more. Whoever is bound next by this setting gets them, and those who connect
+    """Nobody accepts from these any more. The next server bound by this setting gets them, and those who connect
     meanwhile wait for it."""
     _kept[setting] = listeners
 

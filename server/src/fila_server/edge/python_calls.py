@@ -5,7 +5,7 @@
     FRAME ──► a task that routes it ──► the scheduler, under the threads' own token
     REDIS_... ──► redis_port.py
 
-A task ends with its call: whoever hangs up takes it along (GONE).
+A task ends with its call: a client that hangs up ends it (GONE).
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ class PythonCalls:
 
 
 def _without_those_who_left(events: Sequence[_Event]) -> Iterator[_Event]:
-    """Nothing is begun for whoever asked and left since the last turn, however many do that."""
+    """Nothing is begun for clients that asked and left since the last turn, however many do."""
     came = {token for what, token, *_ in events if what in (CALL, UNWELCOME, REDIS_OPENED)}
     left = {token for what, token, *_ in events if what in (GONE, REDIS_GONE) and token in came}
     return (event for event in events if event[1] not in left)
@@ -275,7 +275,7 @@ async def _write_all(context: CallContext, answer: Any) -> None:
             try:
                 await context.write(message)
             except asyncio.CancelledError as cancelled:
-                # Whoever took back the right to it ends the call from inside, also while its client does not read.
+                # An admin who takes back the right ends the call from inside, also while its client does not read.
                 await answer.athrow(cancelled)
                 raise
 

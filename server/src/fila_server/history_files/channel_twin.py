@@ -235,8 +235,8 @@ class ChannelTwin:
                 self.is_unsure(flow)
 
     def _others_were_passed(self) -> None:
-        """One that stands in no line here was served. Whoever had the turn before had no more to spend, and whoever
-        saves for a message may have had a turn."""
+        """A flow that stands in no line here was served. The one before it had no more to spend, and one that saves
+        for a message may have had a turn."""
         granted = self._ring.granted
         if granted is not None:
             next_one = self.first(self._flows[granted.number])
@@ -245,8 +245,8 @@ class ChannelTwin:
         self._rounds_are_unknown()
 
     def _rounds_are_unknown(self) -> None:
-        """More or fewer rounds may have passed than here, so whoever saves for a message may have its turn at another
-        moment."""
+        """More or fewer rounds may have passed than here, so a flow that saves for a message may have its turn at
+        another moment."""
         if not self._some_save:
             return
         for flow in self._flows:

@@ -1,6 +1,6 @@
 """The files of one run: written beside their place, synced, renamed, and only then listed.
 
-So whoever reads what is listed never sees half a file, whenever the writer is stopped. A file holds rows of one
+So a reader of what is listed never sees half a file, whenever the writer is stopped. A file holds rows of one
 hour. Names of a run's files begin with the run's; the list has one small JSON object a file, or a gap.
 """
 

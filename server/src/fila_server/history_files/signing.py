@@ -1,4 +1,4 @@
-"""Signatures of a chain's entries: the broker signs what it lists, and whoever has its public key can tell.
+"""Signatures of a chain's entries: the broker signs what it lists, and a reader with its public key can tell.
 
 An entry holds the hash of its file and of the entry before it, so its signature covers the file and all that came
 before. Three fields say it:

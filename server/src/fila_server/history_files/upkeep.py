@@ -76,7 +76,7 @@ def due(directory: Path, bytes_max: int, age_ms_max: int, now_ms: int) -> list[d
 def remove(directory: Path, due: Sequence[dict[str, Any]]) -> int:
     """Remove entries and their files; returns how many files.
 
-    The entry goes first: whoever reads the list afterwards does not look for the file.
+    The entry goes first: a later reader of the list does not look for the file.
     """
     removed = 0
     for entry in due:

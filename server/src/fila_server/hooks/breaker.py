@@ -31,7 +31,7 @@ class CircuitBreaker:
         return self._opened_until_ns is not None
 
     def admits_calls(self, now_ns: int) -> bool:
-        """Return whether calls may be made; whoever makes several stops at the first that fails."""
+        """Return whether calls may be made; a caller with several stops at the first that fails."""
         return self._opened_until_ns is None or now_ns >= self._opened_until_ns
 
     def record_success(self) -> bool:

@@ -251,7 +251,7 @@ class _Course:
                 continue
             due_ns = self.mono_ns + held_ms * MS
             expires_ns = message.timestamps.lease_expires_at.ToNanoseconds()
-            if self.wall_ns + held_ms * MS >= expires_ns:  # whoever held it so long had it extended
+            if self.wall_ns + held_ms * MS >= expires_ns:  # its consumer had it extended
                 extend = service_pb2.ExtendLeaseRequest(
                     queue=queue,
                     channel=channel,

@@ -214,7 +214,7 @@ class DeadLetterOperations:
                 page = [message for message in page if message.metadata.offset <= up_to_offset]
                 if not page:
                     return
-                # A page is done or not, and counted, whoever cancels.
+                # A cancel leaves a page done or not, and counted.
                 await _to_its_end(self._take(operation, page))
             except errors.Overloaded:
                 await asyncio.sleep(OVERLOADED_RETRY_S)
@@ -353,7 +353,7 @@ async def _to_its_end(work: Awaitable[None]) -> None:
     try:
         await asyncio.shield(task)
     except asyncio.CancelledError:
-        while not task.done():  # whoever cancels again waits as well
+        while not task.done():  # a second cancel waits as well
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await asyncio.shield(task)
         raise

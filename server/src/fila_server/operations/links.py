@@ -28,7 +28,7 @@ LINKS_MAX = 5_000
 """Half of the keys there may be, so that links leave room for others."""
 LINKS_A_QUEUE_MAX = 1_000
 STREAMS_MAX = 8
-"""At a time, of one link: whoever has it is a stranger, and watchers are few."""
+"""At a time, of one link: its holder is a stranger, and watchers are few."""
 
 _BIT_BY_RIGHT = {pb.RIGHT_VIEW: VIEW, pb.RIGHT_PRODUCE: PRODUCE}
 _RIGHT_BY_BIT = {bit: right for right, bit in _BIT_BY_RIGHT.items()}

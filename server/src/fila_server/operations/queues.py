@@ -95,7 +95,7 @@ class Queues:
 
     async def get(self, request: pb.GetQueueRequest, caller: Caller) -> bytes:
         self._check.queue(request)
-        # Asked first: of settings that change meanwhile it is too old, and whoever expects it is refused. One that is
+        # Asked first: of settings that change meanwhile it is too old, and a caller with it is refused. One that is
         # too new would let an update undo a change that its caller never saw.
         version = await versions.newest(self._broker.call, request.queue) or 1
         reply = await self._broker.call(commands.GET_QUEUE, request.SerializeToString())
@@ -427,8 +427,8 @@ def _paused_again(request: pb.UpdateQueueRequest, before: pb.QueueConfig, now: p
 
 
 async def on_channel(admission: Admission, caller: Caller, request: Any, call: Awaitable[bytes]) -> bytes:
-    """A call about one channel. To whoever may not name them all, one that it may not name and one that is not there
-    are the same, and the refusal names no others."""
+    """A call about one channel. A caller that may not name all cannot tell a hidden one from one that is not there,
+    and the refusal names no others."""
     channel = request.channel or DEFAULT_CHANNEL
     if not caller.tenant and admission.sees_all_channels(caller, request.queue):
         return await call

@@ -275,7 +275,7 @@ def _place_of(seen: _Seen) -> Place:
 
 
 def _emit(event: str, trouble: Trouble, wall_ms: int) -> None:
-    # Whoever sees the queue reads the event, and who paused it is not for all of them.
+    # All who see the queue read the event, and not all of them may learn who paused it.
     kind = trouble.about.kind
     seen = _unsigned(trouble.seen) if kind is kinds.PAUSED else trouble.seen
     queue, channel = _place_of(seen)

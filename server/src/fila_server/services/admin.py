@@ -292,8 +292,8 @@ async def _naming_no_hidden_channel(
     request: watch_pb2.WatchStatsRequest,
     pieces: AsyncGenerator[bytes, None],
 ) -> AsyncGenerator[bytes, None]:
-    """To whoever may not name all channels of a queue, one that it may not name and one that is not there are the
-    same, and the refusal names no others."""
+    """A caller that may not name all channels of a queue cannot tell a hidden one from one that is not there, and
+    the refusal names no others."""
     channel = request.channel or DEFAULT_CHANNEL
     short_sighted = [
         queue for queue in request.queues if caller.tenant or not admission.sees_all_channels(caller, queue)
@@ -417,7 +417,7 @@ def _streaming(
         ended: list[FilaServerError] = []
         held, queue = right, getattr(request, need.queue) if right else ""
         if need.filtered and need.queue == "queue":
-            # Without a queue it goes on for whoever may see some; what it tells is judged event by event.
+            # Without a queue it goes on for callers that may see some; each event is judged by itself.
             held, queue = (need.right, request.queue) if request.queue else (ADMIN * caller.is_admin, "")
         release = admission.hold(caller, held, queue, "", _ending_this_task(ended))
         own[caller.name] += caller.number is not None

@@ -95,7 +95,7 @@ class Services:
         )
 
     async def say_serving(self) -> None:
-        """Tell whoever asks that all services answer."""
+        """Tell health checks that all services answer."""
         self._working = [
             asyncio.ensure_future(self._record()),
             asyncio.ensure_future(keep_forgetting(self._forgetting)),

@@ -1,4 +1,4 @@
-"""Reflection for whoever has a key, and for everybody who may come in without one."""
+"""Reflection for callers with a key, and for all who may come in without one."""
 
 from __future__ import annotations
 

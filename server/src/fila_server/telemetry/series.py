@@ -1,4 +1,4 @@
-"""From a snapshot to points: what each metric says now, for whoever exports it.
+"""From a snapshot to points: what each metric says now, for the exporters.
 
 Both exporters read the same points, so they never disagree. A generator, one metric after the other: the
 Prometheus page is written in slices between which the loop serves others.

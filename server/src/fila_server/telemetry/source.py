@@ -1,4 +1,4 @@
-"""Where exporters get their snapshots: one METRICS command to the core, shared by whoever asks at the same time."""
+"""Where exporters get their snapshots: one METRICS command to the core, shared by those that ask together."""
 
 from __future__ import annotations
 
@@ -116,4 +116,4 @@ class SnapshotSource:
     def _asked(self, asking: asyncio.Task[bytes]) -> None:
         self._asking = None
         if not asking.cancelled():
-            asking.exception()  # whoever waited has it; nobody left must not mean a warning
+            asking.exception()  # those that waited have it; without any, no warning

@@ -21,7 +21,7 @@ cdef void call_room(IoThread* io) noexcept nogil                       # those t
 cdef void call_expires(Call* call) noexcept nogil                      # its deadline has passed
 cdef void call_input_ended(Call* call) noexcept nogil                  # its client will say nothing more
 cdef void call_drains(Call* call) noexcept nogil
-# Its stream is closed: nothing of it goes on. Freed at once, or by whoever has it in a line.
+# Its stream is closed: nothing of it goes on. Freed at once, or when its line lets it go.
 cdef void call_gone(Call* call) noexcept nogil
 cdef void call_free(Call* call) noexcept nogil
 cdef void input_free(Call* call) noexcept nogil                        # what was read and is of no use

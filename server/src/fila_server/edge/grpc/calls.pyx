@@ -228,7 +228,7 @@ cdef void call_expires(Call* call) noexcept nogil:
         connection_mark(call.connection)
         return
     call_refuse(call, DEADLINE_EXCEEDED, b"Deadline Exceeded", b"DEADLINE_EXCEEDED")
-    # And the same again for whoever does not read the end either.
+    # And the same again for a client that does not read the end.
     timer_set(&call.connection.thread.timers, &call.timer, call.connection.thread.now_ns + 1000000000)
 
 

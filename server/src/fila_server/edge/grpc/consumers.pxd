@@ -1,4 +1,4 @@
-"""Pulls, consumers and sessions: whoever is handed messages, and what becomes of those that nobody will read.
+"""The calls that get messages (pulls, consumers, sessions), and what becomes of those that nobody will read.
 
 The core lets two deliveries of a consumer be unwritten, and a delivery is reported WRITTEN when the socket
 has taken its last byte. So a window or a socket that is shut reaches the scheduler as "no room".

@@ -6,8 +6,8 @@ larger than the window must get through. What it cannot take just now is kept, a
 its client stops. The connection's window is given back in any case, or one slow stream would stop all others,
 until so much is kept that the connection as a whole must stop.
 
-A thread inflates one message at a time, some of it a turn: whoever sends compressed messages waits for others
-that do, in the order in which they came, and nobody else waits for them.
+A thread inflates one message at a time, some of it a turn: clients that compress wait for each other, in the
+order in which they came, and nobody else waits for them.
 """
 
 from libc.stddef cimport size_t

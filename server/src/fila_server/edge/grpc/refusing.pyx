@@ -1,7 +1,7 @@
 """gRPC where nobody serves: each call of a connection is refused with the same words, and health is
 NOT_SERVING. One question may be answered: how the group is.
 
-It holds no socket and knows no clock. Whoever has the bytes gives them, and writes what comes back. What one
+It holds no socket and knows no clock. Its caller gives the bytes, and writes what comes back. What one
 connection may make it hold is bounded by nghttp2's limits and by STREAMS_MAX.
 """
 

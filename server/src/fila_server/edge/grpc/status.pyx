@@ -140,7 +140,7 @@ cdef void _put_percent(Buffer* to, const char* at, size_t length) noexcept nogil
 
 
 cdef void _put_base64(Buffer* to, const char* at, size_t length) noexcept nogil:
-    """Without padding, as the gRPC document asks of whoever emits it."""
+    """Without padding, as the gRPC document asks of the sender."""
     cdef size_t i = 0
     cdef size_t left
     cdef uint32_t three

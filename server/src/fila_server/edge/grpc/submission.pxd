@@ -10,7 +10,7 @@ from fila_server.edge.io.iothread cimport Call, Common, IoThread
 cdef struct Received:               # one message as it came, inflated
     const char* at
     size_t   length
-    char*    owned                  # the same from malloc: whoever takes it over sets this to NULL
+    char*    owned                  # the same from malloc: its new owner sets this to NULL
 
 cdef enum HandedOver:
     SUBMITTED = 0
@@ -18,8 +18,8 @@ cdef enum HandedOver:
     NO_ROOM                         # the command is still the caller's
     NO_DISK
 
-# Against the quotas of whoever sends it (0: anybody, while keys are off), parsed, judged by its sender's
-# rights. NULL with `problem` filled. A producer's stream was held up before its frame was read.
+# Against its sender's quotas (0: anybody, while keys are off), parsed, judged by its sender's rights.
+# NULL with `problem` filled. A producer's stream was held up before its frame was read.
 cdef Command* frame_take(
     IoThread* io, uint64_t caller, bint is_admitted, int32_t kind, Received* message,
     Problem* problem) noexcept nogil

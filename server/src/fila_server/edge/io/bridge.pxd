@@ -4,9 +4,9 @@
                ◄──Order── the thread's outbox ◄── edge.send(), edge.end(), ...
 
 Bounded by calls: none has more than one event of each kind under way, but for its messages, of which the
-next is sent only when Python asks for it. Calls that Python has not taken yet are CALLS_OFFERED_MAX at most,
-whoever sends them: without that bound clients that ask and leave would fill the memory, and stop the loop for
-as long as it takes them in. The second half of the places is for all connections alike.
+next is sent only when Python asks for it. The calls of all clients that Python has not taken yet are
+CALLS_OFFERED_MAX at most: without that bound clients that ask and leave would fill the memory, and stop the
+loop for as long as it takes them in. The second half of the places is for all connections alike.
 """
 
 from libc.stddef cimport size_t
@@ -21,7 +21,7 @@ cdef enum EventKind:                # native/python_calls.py has the same number
     EVENT_MESSAGE = 2
     EVENT_HALF_CLOSED = 3
     EVENT_SENT = 4                  # the socket has the message that was sent
-    # the call is over, whoever ended it; number: 1 when its answer was written
+    # the client or the server ended it; number: 1 when its answer was written
     EVENT_GONE = 5
     EVENT_FRAME = 6                 # of a queue with a script: a command, parsed; number: 1 when it may wait
     EVENT_STOPPED = 7               # a thread has ended

@@ -22,7 +22,7 @@ cdef uint64_t caller_of(Connection* connection, const char* value, size_t length
 cdef bint caller_enter(Call* call) noexcept nogil
 # A place among the calls that Python has not begun. False: there is none, and the call was refused.
 cdef bint caller_offered(Call* call) noexcept nogil
-# Puts what Python should know of whoever calls behind the call's headers: address and certificate.
+# Puts what Python should know of the caller behind the call's headers: address and certificate.
 cdef void caller_report(Call* call) noexcept nogil
 # What this command opens is held open by its caller's right to it.
 cdef void caller_holds(Call* call, const Command* command) noexcept nogil

@@ -349,7 +349,7 @@ cdef void connection_look(Connection* connection) noexcept nogil:
         connection_close(connection)    # it had up to a second to read why
         return
     if connection.certificate_ends_ns and now_ns >= connection.certificate_ends_ns:
-        # Whoever it was is nobody from here on; closed by the next look.
+        # Its client is nobody from here on; the next look closes it.
         connection.is_faulty = True
         nghttp2_session_terminate_session(connection.session, NGHTTP2_NO_ERROR)
         connection_mark(connection)

@@ -103,7 +103,7 @@ cdef struct Call:
     bint     is_head
     const char* http_status         # it is no gRPC: told so when its request has ended; NULL = it is
     uint32_t thrown_away            # bytes of such a request
-    bint     is_open_to_all         # health: whoever asks is answered
+    bint     is_open_to_all         # health: each caller is answered
     uint8_t  encoding
     int64_t  timeout_ns             # 0 = none, TIMEOUT_MALFORMED = one that cannot be read
     Timer    timer                  # its deadline, or how long a pull waits for room

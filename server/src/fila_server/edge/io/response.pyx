@@ -169,7 +169,7 @@ cdef int data_send(
         length -= some
         if parcel.done == parcel.length:
             _parcel_sent(call, parcel, end)
-    connection.ping_strikes = 0     # whoever is sent to may well measure the way
+    connection.ping_strikes = 0     # a client that gets data may measure the way
     connection.trifles = 0
     return 0
 
@@ -274,7 +274,7 @@ cdef void respond(Call* call) noexcept nogil:
     nv_put(&headers[1], b"content-type", CONTENT_TYPE, strlen(CONTENT_TYPE))
     nv_put(&headers[2], b"grpc-accept-encoding", ACCEPTS, strlen(ACCEPTS))
     if call.first != NULL and call.first.prefix[0]:
-        # In the request's own encoding: whoever sends it reads it.
+        # In the request's own encoding: its client reads it, too.
         encoding = b"gzip" if call.encoding == GZIP else b"deflate"
         nv_put(&headers[3], b"grpc-encoding", encoding, strlen(encoding))
         count += 1
@@ -312,7 +312,7 @@ cdef void call_finish(Call* call) noexcept nogil:
 
 
 cdef void http_answer(Call* call) noexcept nogil:
-    """Once its request has ended: whoever sends on might take an earlier answer for a broken connection."""
+    """Once its request has ended: a sending client might take an earlier answer for a broken connection."""
     cdef nghttp2_nv headers[HEADERS_MAX]
     cdef nghttp2_data_provider provider
     cdef const char* text = NOT_A_POST if not call.is_post else NOT_GRPC

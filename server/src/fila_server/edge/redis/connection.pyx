@@ -111,7 +111,7 @@ cdef void _count_held(Connection* connection) noexcept nogil:
 
 
 cdef void redis_input_ended(Connection* connection) noexcept nogil:
-    """What was asked for is answered with what there is, and nothing is waited for: whoever closed both sides
+    """Answer what was asked for with what there is, and wait for nothing: a client that closed both sides
     looks the same, and would be given messages that nobody reads.
     """
     cdef Redis* redis = connection.redis
@@ -305,7 +305,7 @@ cdef void redis_look(Connection* connection) noexcept nogil:
     ):
         _over(connection)
     elif connection.certificate_ends_ns and now_ns >= connection.certificate_ends_ns:
-        redis_end(connection)       # whoever it was is nobody from here on
+        redis_end(connection)       # its client is nobody from here on
 
 
 cdef void redis_end(Connection* connection) noexcept nogil:

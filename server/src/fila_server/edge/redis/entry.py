@@ -42,7 +42,7 @@ class Entry:
         self.begin()
 
     def begin(self) -> None:
-        """Be whoever the connection is before any AUTH. Raises Unauthenticated where no key could help."""
+        """Be the connection's caller before any AUTH. Raises Unauthenticated where no key could help."""
         self.leave()
         if not self._admission.is_on:
             self._become(self._admission.enter(None, self._address, encrypted=self._encrypted))

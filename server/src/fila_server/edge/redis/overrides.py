@@ -101,8 +101,8 @@ class Overrides:
             await self._keep(key, "")
 
     def follow(self) -> None:
-        """Forget each queue as it goes, whoever ended it: a client, an operator, or its own idle time. Those that went
-        while nobody was here are forgotten now."""
+        """Forget each queue as a client, an operator or its own idle time ends it. Those that went while
+        nobody was here are forgotten now."""
         kept = f"{PREFIX}segment_size/"
         for key in [key for key in self._broker.runtime_config if key.startswith(kept)]:
             if key.removeprefix(kept) not in self._broker.queue_configs:

@@ -95,7 +95,7 @@ def select(_client: Client, args: list[bytes]) -> bytes:
 
 
 def reset(client: Client, _args: list[bytes]) -> bytes:
-    """RESET: as if newly connected; whoever it was by AUTH it is no more."""
+    """RESET: the client is as if newly connected, without its AUTH."""
     client.entry.begin()
     client.await_key()
     client.session.protocol = RESP2
