@@ -101,7 +101,7 @@ def _versions(session: Session, given: dict[str, Any]) -> list[str]:
 def without_doubles(entries: Iterable[Any], prefix: str) -> list[Any]:
     """Config entries with each token bucket once, as `throttle.<key>`: its two other forms say the same.
 
-    Whoever asks for `throttle:` gets those.
+    The prefix `throttle:` gets those.
     """
     return [
         entry for entry in entries if prefix.startswith("throttle:") or not entry.key.startswith("throttle:")

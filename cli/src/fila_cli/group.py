@@ -96,7 +96,7 @@ class GroupChannel:
             return False
         except grpc.RpcError as error:
             call: Any = error
-            # Whoever says anything else serves, if not this caller.
+            # A node with another answer serves, if not this caller.
             if call.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
                 return True
             if owner := owner_of(call):

@@ -82,7 +82,7 @@ class _Lazy(Group):
         command: click.Command = getattr(module, cmd_name)
         return command
 
-    # Whoever read our output has seen enough (`| head`); that is no failure. It is caught in these two, since click's
+    # A reader of our output has seen enough (`| head`); that is no failure. It is caught in these two, since click's
     # main makes exit code 1 of it. The first prints `fila --help` and `fila --version`.
 
     def make_context(

@@ -116,7 +116,7 @@ class Session:
         return cast("grpc.Channel", self._channel)
 
     def each_node(self) -> Iterator[FilaAdminStub]:
-        """Of each address that was given, whoever serves; one after the other."""
+        """A stub of each node that answers at a given address; one by one."""
         from fila.v1.admin_pb2_grpc import FilaAdminStub
 
         for _, channel in cast("GroupChannel", self.channel).each():

@@ -260,7 +260,7 @@ def _take_in(request: Message, headers: Headers, intake: Intake) -> None:
 
 
 def _text_of(value: str) -> str:
-    """Headers come as Latin-1; whoever wrote UTF-8 means that."""
+    """Headers come as Latin-1; UTF-8 in them means UTF-8."""
     try:
         return value.encode("latin-1").decode("utf-8")
     except UnicodeDecodeError:
@@ -268,7 +268,7 @@ def _text_of(value: str) -> str:
 
 
 def _take_idempotency_key(request: Message, key: str, *, is_raw: bool) -> None:
-    # Headers come as Latin-1; whoever wrote UTF-8 means that.
+    # Headers come as Latin-1; UTF-8 in them means UTF-8.
     try:
         key = key.encode("latin-1").decode("utf-8")
     except UnicodeDecodeError:

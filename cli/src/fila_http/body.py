@@ -2,7 +2,7 @@
 
 a body        at most `body_bytes_max`, whole within `body_s_max`
 all together  bodies that are read, and answers that their callers have not taken yet: `held_bytes_max`
-one caller    as much as it leaves to others: so one alone has at most half, and whoever comes next finds room
+one caller    as much as it leaves to others: so one alone has at most half, and the next caller finds room
 
 Room for a body is taken before it is read, by the length that its head tells, and waited for: so a caller that has all
 of its share costs no more than connections that rest. Large bodies are read a few pieces a turn of the loop, however

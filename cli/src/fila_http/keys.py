@@ -100,7 +100,7 @@ class Keys:
             trial = asyncio.ensure_future(self._asked_in_time(key))
             self._under_trial[key] = trial
             trial.add_done_callback(lambda ended: self._end(key, ended))
-        # Whoever comes with the same key waits for the same word.
+        # A caller with the same key waits for the same word.
         await asyncio.wait((trial,))
         if trial.cancelled():
             raise busy(
@@ -121,7 +121,7 @@ class Keys:
         if self._under_trial.get(key) is trial:
             del self._under_trial[key]
         if not trial.cancelled():
-            trial.exception()  # whoever asked may be gone
+            trial.exception()  # the caller may be gone
 
 
 # Where a key stands.

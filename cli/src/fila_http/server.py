@@ -156,7 +156,7 @@ def serve(gateway: Gateway, target: str, credentials: grpc.ChannelCredentials | 
 
 
 async def _serve(gateway: Gateway, target: str, credentials: grpc.ChannelCredentials | None) -> None:
-    # uvicorn warns of every request that is no HTTP: whoever sends many of those must not fill the log.
+    # uvicorn warns of every request that is no HTTP: a client with many of those must not fill the log.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     listening = _listen(gateway)
     upstream = Upstream(target, credentials)

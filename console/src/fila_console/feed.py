@@ -39,7 +39,7 @@ class Feed:
         self._trouble: Trouble | None = None
         self._first = asyncio.Event()
         self.news = asyncio.Event()
-        """Set with each change; whoever waits for the next clears it."""
+        """Set with each change; a waiter for the next clears it."""
         self.channels: dict[Place, QueueState] = {}
         self.keys: dict[Place, dict[str, KeyState]] = {}
         self.leading: dict[Place, list[str]] = {}

@@ -89,7 +89,7 @@ class Logins:
             login.keys.clear()
 
     def forget_key(self, broker: str, key: str) -> None:
-        """The broker does not know `key` any more: whoever uses it is logged out there."""
+        """The broker does not know `key` any more: logins with it end there."""
         for login in self._logins.values():
             if login.keys.get(broker) == key:
                 del login.keys[broker]

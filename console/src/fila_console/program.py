@@ -23,14 +23,14 @@ CONNECTIONS_MAX = 2_000
 
 def run(settings: Settings) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises BadSetting, NotInstalled, OSError (the port is taken)."""
-    # Before anything is served: whoever started it still looks at the terminal, and sees what is wrong.
+    # Before anything is served: the operator still looks at the terminal, and sees what is wrong.
     console = console_of(settings)
     if not settings.is_loopback:
         asyncio.run(_refuse_open_brokers(settings))
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
-    # uvicorn warns of every request that is no HTTP: whoever sends many of those must not fill the log.
+    # uvicorn warns of every request that is no HTTP: a client with many of those must not fill the log.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with socket.create_server((settings.host, settings.port), family=family, backlog=256) as listening:

@@ -148,8 +148,8 @@ def list_(session: Session, queue: str) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what it would do")
 @click.pass_obj
 def seek(session: Session, queue: str, channel: str, target: int | datetime | str, *, dry_run: bool) -> None:
-    """Move a channel within what is retained; leases it holds end. What it delivers again comes back in the broker,
-    whoever waits for it; a terminal is shown how far that has come."""
+    """Move a channel within what is retained; leases it holds end. The broker brings back what is delivered again,
+    also if nobody waits; a terminal is shown how far that has come."""
     from fila.v1 import admin_pb2
 
     request = admin_pb2.SeekChannelRequest(queue=queue, channel=channel, validate_only=dry_run)

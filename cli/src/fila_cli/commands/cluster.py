@@ -175,7 +175,7 @@ def _asked(session: Session) -> tuple[GetClusterStatusResponse, int]:
         if not told.nodes or told.nodes[0].role == cluster_pb2.NODE_ROLE_OWNER:
             return told, 0
         answers.append(told)
-    if not answers:  # whoever refused named the owner, or why nobody may ask
+    if not answers:  # the refusals named the owner, or why nobody may ask
         return session.admin.GetClusterStatus(request, timeout=session.timeout_s), 0
     return joined(answers), len(answers)
 

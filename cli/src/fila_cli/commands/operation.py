@@ -1,4 +1,4 @@
-"""`fila operation`: dead letters moved back or dropped by the broker itself, whoever started it may go away."""
+"""`fila operation`: the broker itself moves dead letters back or drops them, and its caller may go away."""
 
 from __future__ import annotations
 

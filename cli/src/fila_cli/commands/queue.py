@@ -319,7 +319,7 @@ def list_(session: Session, watch_ms: int | None, *, is_all: bool) -> None:
 
 
 def _depth(queue: QueueInfo) -> Cell:
-    """Whoever waits in a dead-letter queue waits for a person."""
+    """A message in a dead-letter queue waits for a person."""
     if queue.depth and queue.name.endswith(".dlq"):
         return Meant(str(queue.depth), Meaning.TROUBLE)
     return queue.depth

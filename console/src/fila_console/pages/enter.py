@@ -1,4 +1,4 @@
-"""Log in and out. A key is tried at the broker, which slows down whoever guesses."""
+"""Log in and out. The broker tries a key, and slows down callers that guess."""
 
 from __future__ import annotations
 

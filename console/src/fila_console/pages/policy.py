@@ -303,7 +303,7 @@ async def change(visit: Visit) -> Response:
     changes = _asked(visit, _values(details.config))
     if not changes:
         return visit.done("Nothing differs from what the queue has.")
-    # The broker compares again: whoever was quicker in between is not written over.
+    # The broker compares again: a quicker change in between is not written over.
     await visit.upstream.update_queue(
         queue, expected_version=seen, comment=visit.field("comment").strip(), **changes
     )

@@ -187,7 +187,7 @@ def _when(forecast: Forecast | None, state: str, now_s: float) -> str:
 
 
 def asked(console: Console) -> Endpoint:
-    """The page without any numbers: what it shows comes by the stream, to whoever has the key."""
+    """The page without any numbers: the stream brings what it shows, to browsers with the key."""
 
     async def answered(request: Request) -> Response:
         broker = _broker(console, request)
