@@ -96,7 +96,7 @@ class Document:
                 "description": ABOUT,
                 "license": {"name": "Apache-2.0"},
             },
-            "servers": [{"url": "/", "description": "Whoever serves this document: `fila http`."}],
+            "servers": [{"url": "/", "description": "The server of this document: `fila http`."}],
             "security": [{"key": []}, {}],
             "tags": [
                 {"name": name.rsplit(".", 1)[-1], "description": self._comments.get(name, "")}

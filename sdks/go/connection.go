@@ -26,7 +26,7 @@ const (
 	flowWindowBytes = 8 << 20
 	// After so long without a word a broker is asked whether it is there.
 	defaultKeepalive = 30 * time.Second
-	// Whoever waits for the connection looks at least so often at the end of its patience.
+	// A waiter for the connection looks at least so often at the end of its patience.
 	lookTime = 100 * time.Millisecond
 	// Who gives up has looked for so long just before: an attempt began in it, gRPC waiting at most 2.4 s between
 	// two, and had a second.

@@ -93,8 +93,8 @@ func DiedBefore(moment time.Time) OperationOption {
 	return operationOption(func(r *filav1.StartOperationRequest) { filterOf(r).DiedBefore = timestamppb.New(moment) })
 }
 
-// StartOperation starts to move dead letters back, or to drop them, in the broker itself: whoever started it may go
-// away. It fails with ErrQueueNotFound, ErrInvalid, ErrConflict (one runs on that queue already), ErrSourceQueueGone.
+// StartOperation starts to move dead letters back, or to drop them, in the broker itself: its caller may go away. It
+// fails with ErrQueueNotFound, ErrInvalid, ErrConflict (one runs on that queue already), ErrSourceQueueGone.
 func (c *Client) StartOperation(
 	ctx context.Context, dlq string, kind OperationKind, opts ...OperationOption,
 ) (*filav1.Operation, error) {

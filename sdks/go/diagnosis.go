@@ -114,7 +114,7 @@ func (d *diagnosis) greetByTLS(host string, config *tls.Config) ([]byte, error) 
 	if err := connection.Handshake(); err != nil {
 		return nil, err
 	}
-	// A broker that wants another certificate of the client says so only here, and closes: whoever writes to it then
+	// A broker that wants another certificate of the client says so only here, and closes: a client that writes then
 	// loses what it said.
 	return read(connection)
 }

@@ -46,7 +46,7 @@ func (s *frameSizes) note(f *frame) {
 	s.items = max(len(f.items), s.items-s.items/8)
 }
 
-// Bodies of frames that were answered are used again. Whoever has answered a frame has received it whole, so
+// Bodies of frames that were answered are used again. A broker that answered a frame has received it whole, so
 // nothing reads it any more.
 var frameBodies sync.Pool
 
@@ -132,7 +132,7 @@ func (f *frame) fail(err error) {
 
 // enqueueCall is the asker of one Enqueue.
 type enqueueCall struct {
-	done   chan struct{} // of one place, so that whoever answers never waits
+	done   chan struct{} // of one place, so that resolve never waits
 	answer Receipt
 	err    error
 

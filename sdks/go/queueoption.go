@@ -264,7 +264,7 @@ func keyDefaultOption(path string, set func(*filav1.KeyDefaults)) QueueOption {
 	})
 }
 
-// KeyLimit is, with a message's fairness key behind it, the name of a limit that the message needs, too, whoever sent it:
+// KeyLimit is, with a message's fairness key behind it, the name of a limit that messages of all producers need, too:
 // with "tenant:", messages of the key "acme" need the limit "tenant:acme" beside those of their throttle keys. At most 64
 // bytes, without "*"; empty for none.
 func KeyLimit(beginning string) QueueOption {

@@ -19,8 +19,8 @@ type streamPlan[Request, Answer any] struct {
 	goesOn func() bool
 }
 
-// answers loops over what the call answers. A broken stream is opened again with the request as it stands then: whoever
-// loops moves its place on. An error ends the loop: the broker's word; ErrUnavailable when it stays away.
+// answers loops over what the call answers. A broken stream is opened again with the request as it stands then: the
+// caller's loop moves its place on. An error ends the loop: the broker's word; ErrUnavailable when it stays away.
 func (p streamPlan[Request, Answer]) answers(ctx context.Context, c *connection) iter.Seq2[*Answer, error] {
 	return func(yield func(*Answer, error) bool) {
 		var lostAt time.Time

@@ -6,7 +6,7 @@ GENERATED += sdks/go/v1
 TEST += test-go test-go-oldest
 CHECK += check-go
 
-# The SDK itself is compiled by whoever uses it; what is built here is the driver of the conformance suite.
+# Programs that use the SDK compile it themselves; this builds the driver of the conformance suite.
 build-go:
 	go -C sdks/go build -o ../../build/fila-go-driver ./conformance
 

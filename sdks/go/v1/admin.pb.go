@@ -631,7 +631,7 @@ type QueueConfig struct {
 	// Producers may say a message's fairness key, weight and cost in its options; a redriven message keeps the key and the
 	// cost that it had. Without it such an enqueue is refused.
 	AllowProducerRouting bool `protobuf:"varint,28,opt,name=allow_producer_routing,json=allowProducerRouting,proto3" json:"allow_producer_routing,omitempty"`
-	// With a message's fairness key behind it, the name of a limit that the message needs, too, whoever sent it: with
+	// With a message's fairness key behind it, the name of a limit that messages of all producers need, too: with
 	// `tenant:`, messages of the key `acme` name `tenant:acme`, beside their throttle keys. At most 64 bytes, without `*`;
 	// empty for none.
 	KeyLimit string `protobuf:"bytes,29,opt,name=key_limit,json=keyLimit,proto3" json:"key_limit,omitempty"`

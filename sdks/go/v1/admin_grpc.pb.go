@@ -158,7 +158,7 @@ type FilaAdminClient interface {
 	ListQueueVersions(ctx context.Context, in *ListQueueVersionsRequest, opts ...grpc.CallOption) (*ListQueueVersionsResponse, error)
 	// Read the settings of one version.
 	GetQueueVersion(ctx context.Context, in *GetQueueVersionRequest, opts ...grpc.CallOption) (*GetQueueVersionResponse, error)
-	// Start to move dead letters back, or to drop them, in the broker itself; whoever started it may go away.
+	// Start to move dead letters back, or to drop them, in the broker itself; its caller may go away.
 	StartOperation(ctx context.Context, in *StartOperationRequest, opts ...grpc.CallOption) (*StartOperationResponse, error)
 	// Watch how far an operation has come.
 	WatchOperation(ctx context.Context, in *WatchOperationRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchOperationResponse], error)
@@ -872,7 +872,7 @@ type FilaAdminServer interface {
 	ListQueueVersions(context.Context, *ListQueueVersionsRequest) (*ListQueueVersionsResponse, error)
 	// Read the settings of one version.
 	GetQueueVersion(context.Context, *GetQueueVersionRequest) (*GetQueueVersionResponse, error)
-	// Start to move dead letters back, or to drop them, in the broker itself; whoever started it may go away.
+	// Start to move dead letters back, or to drop them, in the broker itself; its caller may go away.
 	StartOperation(context.Context, *StartOperationRequest) (*StartOperationResponse, error)
 	// Watch how far an operation has come.
 	WatchOperation(*WatchOperationRequest, grpc.ServerStreamingServer[WatchOperationResponse]) error

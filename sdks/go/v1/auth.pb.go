@@ -172,7 +172,7 @@ type Quotas struct {
 	Connections uint32 `protobuf:"varint,3,opt,name=connections,proto3" json:"connections,omitempty"`
 	// Streams and waiting pulls at a time.
 	Streams uint32 `protobuf:"varint,4,opt,name=streams,proto3" json:"streams,omitempty"`
-	// Bytes that the broker stores of its tenant's messages, in all queues, dead letters among them, whoever sent them. For
+	// Bytes that the broker stores of its tenant's messages, of all senders, in all queues, dead letters among them. For
 	// names that are bound to a tenant.
 	StoredBytes uint64 `protobuf:"varint,5,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
 	// Messages that its consumers and pulls hold leased at a time, in all queues. At the bound its streams get no more, and
@@ -1906,7 +1906,7 @@ type TenantLink struct {
 	Queue string `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
 	// The fairness key.
 	FairnessKey string `protobuf:"bytes,3,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
-	// Whoever made it.
+	// Its creator.
 	CreatedBy string `protobuf:"bytes,4,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
 	// When it was made.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`

@@ -1476,7 +1476,7 @@ type KeyPolicy struct {
 	Paused bool `protobuf:"varint,3,opt,name=paused,proto3" json:"paused,omitempty"`
 	// Most of its messages leased at once in a channel; 0 when there is no cap.
 	MaxInFlight uint32 `protobuf:"varint,4,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
-	// The weight it is served by, whoever set it.
+	// The weight in force, the operator's or other.
 	EffectiveWeight uint32 `protobuf:"varint,5,opt,name=effective_weight,json=effectiveWeight,proto3" json:"effective_weight,omitempty"`
 	// Its pending messages.
 	Pending uint64 `protobuf:"varint,6,opt,name=pending,proto3" json:"pending,omitempty"`

@@ -1049,7 +1049,7 @@ func (x *LeaseResponse) GetMessages() []*Message {
 }
 
 // What the provider behind a limit said in answer to a message's work. It counts for limits that learn (Limit.learn),
-// and only for those that the message names; whoever may settle may say it.
+// and only for those that the message names; all who may settle may say it.
 type LimitFeedback struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A throttle key of the message; empty for each of its throttle keys whose limit learns.

@@ -1,4 +1,4 @@
-// Batches that are stored once, whoever repeats what: for Spark, Flink and other engines that run their tasks again.
+// Batches that are stored once, also if repeated: for Spark, Flink and other engines that run their tasks again.
 //
 // Tasks stage messages, invisible to everybody; one call publishes the attempts it lists, all or none. Batches of a
 // sink are numbered from 0, and the broker remembers the last one that was published: to publish it again does nothing.

@@ -8,7 +8,7 @@ await client.createQueue('requests').catch((error) => {
   if (!(error instanceof QueueExists)) throw error;
 });
 
-// Whoever answers.
+// The answerer.
 const answering = client.consume('requests');
 const answerer = (async () => {
   for await (const request of answering) {
@@ -18,7 +18,7 @@ const answerer = (async () => {
   }
 })();
 
-// Whoever asks.
+// The asker.
 const replyQueue = `replies.${randomUUID()}`;
 // It goes by itself, should this program die before it deletes it.
 await client.createQueue(replyQueue, { expiresAfterIdleMs: 60_000 });

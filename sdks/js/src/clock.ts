@@ -23,7 +23,7 @@ export const systemClock: Clock = {
 };
 
 /**
- * Calls back when the signal aborts, whoever else listens to it: one signal may end thousands of calls, which
+ * Calls back when the signal aborts, beside any other listener: one signal may end thousands of calls, which
  * Node would otherwise take for a leak.
  */
 export function onAbort(signal: AbortSignal, aborted: (event: Event) => void): void {

@@ -81,7 +81,7 @@ export abstract class DeadLetterCalls extends ObservingCalls {
 
   /**
    * Starts to move dead letters back (`redrive`), to drop those that the filter means (`delete`) or all
-   * (`purge`), in the broker itself: whoever started it may go away. Rejects with QueueNotFound, Invalid,
+   * (`purge`), in the broker itself: its caller may go away. Rejects with QueueNotFound, Invalid,
    * Conflict (one runs on that queue already), SourceQueueGone.
    */
   async startOperation(

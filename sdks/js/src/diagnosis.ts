@@ -109,8 +109,8 @@ interface Greeted {
 
 /**
  * Opens, greets where it is in plain, and resolves with the first bytes of the answer, or with why there are none. By
- * TLS a broker that wants another certificate of the client says so after the handshake, and closes: whoever writes to
- * it then loses what it said.
+ * TLS a broker that wants another certificate of the client says so after the handshake, and closes: a client that
+ * writes then loses what it said.
  */
 function greeted(open: () => Socket): Promise<Greeted> {
   const none = Buffer.alloc(0);

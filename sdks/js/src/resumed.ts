@@ -23,8 +23,8 @@ export interface StreamedCall<I extends DescMessage, O extends DescMessage> {
 }
 
 /**
- * Loops over what a call answers. A broken stream is opened again with the request as it stands then: whoever
- * loops moves its place on. Throws what the broker says; Unavailable when it stays away for `retryForMs`.
+ * Loops over what a call answers. A broken stream is opened again with the request as it stands then: the
+ * caller's loop moves its place on. Throws what the broker says; Unavailable when it stays away for `retryForMs`.
  */
 export async function* responses<I extends DescMessage, O extends DescMessage>(
   call: StreamedCall<I, O>,

@@ -130,7 +130,7 @@ if not TYPE_CHECKING:  # it would hide a misspelt name from type checkers
     def __getattr__(name: str) -> object:
         """Import a name's module when the name is first used.
 
-        Whoever wants the generated messages alone (`fila.v1`), as the broker does, does not load the client.
+        A user of the generated messages alone (`fila.v1`), such as the broker, does not load the client.
         """
         if name not in __all__:
             raise AttributeError(f"module 'fila' has no attribute {name!r}")

@@ -359,7 +359,7 @@ class Connection:
 
 
 class _Round:
-    """Of whoever waits for a connection: when the present address is left for the next."""
+    """Of one waiter for a connection: when it leaves the present address for the next."""
 
     def __init__(self, places: Places) -> None:
         self._places = places
@@ -388,7 +388,7 @@ class _Round:
 def raise_if_cancelled() -> None:
     """In an `except CancelledError`: go on raising it, if it was this task that was cancelled.
 
-    grpc.aio raises the same error for a call that ended with status CANCELLED, whoever ended it.
+    grpc.aio raises the same error for a call that either side ended with status CANCELLED.
     """
     task = asyncio.current_task()
     if task is None or task.cancelling():

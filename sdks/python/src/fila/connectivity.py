@@ -7,7 +7,7 @@
     READY               the channel stands
 
 A channel that left a state and came back to it before anybody watched has not changed: a connection that stood for a
-moment and broke leaves IDLE, as before it. So whoever waits comes back every LOOK_S and asks again.
+moment and broke leaves IDLE, as before it. So a waiter comes back every LOOK_S and asks again.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Connectivity:
             is_of_ready = self._watched_state is ready
             await asyncio.wait({watch})
             if is_of_ready:
-                return  # a new connection may stand by now, and whoever waits here must hear that it is another
+                return  # a new connection may stand by now, and the waiter must hear that it is another
 
     def close(self) -> None:
         """Wake all who wait, for good."""

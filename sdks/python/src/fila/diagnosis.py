@@ -53,8 +53,8 @@ def _asked_by_tls(host: str, port: int, options: ClientOptions, *, judges: bool)
                 plain, server_hostname=name
             ) as connection,
         ):
-            # A broker that wants another certificate of the client says so only here, and closes: whoever writes to
-            # it then loses what it said.
+            # A broker that wants another certificate of the client says so only here, and closes: a client that
+            # writes then loses what it said.
             connection.recv(64)
     except ssl.SSLCertVerificationError as error:
         why = (

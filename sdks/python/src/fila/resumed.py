@@ -20,8 +20,8 @@ async def responses(
     *,
     goes_on: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Response, None]:
-    """Loop over what a call answers. A broken stream is opened again with the request as it stands then: whoever loops
-    moves its place on. So is one that the broker ended while the call `goes_on`: it is stopping.
+    """Loop over what a call answers. A broken stream is opened again with the request as it stands then: the caller's
+    loop moves its place on. So is one that the broker ended while the call `goes_on`: it is stopping.
 
     Raises what the broker says; Unavailable when it stays away for `retry_for_s`.
     """

@@ -8,7 +8,7 @@
 
 A queue decouples in time, so a consumer's span *links* to the producer's rather than being its child. Where people want
 one trace, and one waterfall, through both, `traced(message, parent=True)` makes the span a child. Only sampled traces
-travel. Without OpenTelemetry installed every function here does nothing, so a library may call them whoever uses it.
+travel. Without OpenTelemetry installed every function here does nothing, so any library may call them.
 """
 
 from __future__ import annotations

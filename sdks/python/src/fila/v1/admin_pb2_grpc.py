@@ -553,7 +553,7 @@ class FilaAdminServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def StartOperation(self, request, context):
-        """Start to move dead letters back, or to drop them, in the broker itself; whoever started it may go away.
+        """Start to move dead letters back, or to drop them, in the broker itself; its caller may go away.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -119,7 +119,7 @@ class FilaAdminStub:
     GetQueueVersion: _grpc.UnaryUnaryMultiCallable[_version_pb2.GetQueueVersionRequest, _admin_pb2.GetQueueVersionResponse]
     """Read the settings of one version."""
     StartOperation: _grpc.UnaryUnaryMultiCallable[_operation_pb2.StartOperationRequest, _operation_pb2.StartOperationResponse]
-    """Start to move dead letters back, or to drop them, in the broker itself; whoever started it may go away."""
+    """Start to move dead letters back, or to drop them, in the broker itself; its caller may go away."""
     WatchOperation: _grpc.UnaryStreamMultiCallable[_operation_pb2.WatchOperationRequest, _operation_pb2.WatchOperationResponse]
     """Watch how far an operation has come."""
     ListOperations: _grpc.UnaryUnaryMultiCallable[_operation_pb2.ListOperationsRequest, _operation_pb2.ListOperationsResponse]
@@ -239,7 +239,7 @@ class FilaAdminAsyncStub(FilaAdminStub):
     GetQueueVersion: _aio.UnaryUnaryMultiCallable[_version_pb2.GetQueueVersionRequest, _admin_pb2.GetQueueVersionResponse]  # type: ignore[assignment]
     """Read the settings of one version."""
     StartOperation: _aio.UnaryUnaryMultiCallable[_operation_pb2.StartOperationRequest, _operation_pb2.StartOperationResponse]  # type: ignore[assignment]
-    """Start to move dead letters back, or to drop them, in the broker itself; whoever started it may go away."""
+    """Start to move dead letters back, or to drop them, in the broker itself; its caller may go away."""
     WatchOperation: _aio.UnaryStreamMultiCallable[_operation_pb2.WatchOperationRequest, _operation_pb2.WatchOperationResponse]  # type: ignore[assignment]
     """Watch how far an operation has come."""
     ListOperations: _aio.UnaryUnaryMultiCallable[_operation_pb2.ListOperationsRequest, _operation_pb2.ListOperationsResponse]  # type: ignore[assignment]
@@ -572,7 +572,7 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         request: _operation_pb2.StartOperationRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_operation_pb2.StartOperationResponse, _abc.Awaitable[_operation_pb2.StartOperationResponse]]:
-        """Start to move dead letters back, or to drop them, in the broker itself; whoever started it may go away."""
+        """Start to move dead letters back, or to drop them, in the broker itself; its caller may go away."""
 
     @_abc_1.abstractmethod
     def WatchOperation(

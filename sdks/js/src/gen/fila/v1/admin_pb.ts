@@ -269,7 +269,7 @@ export type QueueConfig = Message<"fila.v1.QueueConfig"> & {
   allowProducerRouting: boolean;
 
   /**
-   * With a message's fairness key behind it, the name of a limit that the message needs, too, whoever sent it: with
+   * With a message's fairness key behind it, the name of a limit that messages of all producers need, too: with
    * `tenant:`, messages of the key `acme` name `tenant:acme`, beside their throttle keys. At most 64 bytes, without `*`;
    * empty for none.
    *
@@ -4673,7 +4673,7 @@ export const FilaAdmin: GenService<{
     output: typeof GetQueueVersionResponseSchema;
   },
   /**
-   * Start to move dead letters back, or to drop them, in the broker itself; whoever started it may go away.
+   * Start to move dead letters back, or to drop them, in the broker itself; its caller may go away.
    *
    * @generated from rpc fila.v1.FilaAdmin.StartOperation
    */

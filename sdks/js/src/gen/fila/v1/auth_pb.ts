@@ -92,7 +92,7 @@ export type Quotas = Message<"fila.v1.Quotas"> & {
   streams: number;
 
   /**
-   * Bytes that the broker stores of its tenant's messages, in all queues, dead letters among them, whoever sent them. For
+   * Bytes that the broker stores of its tenant's messages, of all senders, in all queues, dead letters among them. For
    * names that are bound to a tenant.
    *
    * @generated from field: uint64 stored_bytes = 5;
@@ -1024,7 +1024,7 @@ export type TenantLink = Message<"fila.v1.TenantLink"> & {
   fairnessKey: string;
 
   /**
-   * Whoever made it.
+   * Its creator.
    *
    * @generated from field: string created_by = 4;
    */

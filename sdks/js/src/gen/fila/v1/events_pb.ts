@@ -940,7 +940,7 @@ export type KeyPolicy = Message<"fila.v1.KeyPolicy"> & {
   maxInFlight: number;
 
   /**
-   * The weight it is served by, whoever set it.
+   * The weight in force, the operator's or other.
    *
    * @generated from field: uint32 effective_weight = 5;
    */

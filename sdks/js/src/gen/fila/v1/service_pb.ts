@@ -531,7 +531,7 @@ export const LeaseResponseSchema: GenMessage<LeaseResponse> = /*@__PURE__*/
 
 /**
  * What the provider behind a limit said in answer to a message's work. It counts for limits that learn (Limit.learn),
- * and only for those that the message names; whoever may settle may say it.
+ * and only for those that the message names; all who may settle may say it.
  *
  * @generated from message fila.v1.LimitFeedback
  */

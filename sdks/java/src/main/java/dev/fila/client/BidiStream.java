@@ -27,7 +27,7 @@ final class BidiStream<Q, A> {
         /** Everything that was sent so far has left this process. */
         default void written() {}
 
-        /** The stream is over: told once, whoever ended it, with what its user should learn. */
+        /** The stream is over, for any cause: told once, with what its user should learn. */
         void ended(FilaException why);
     }
 

@@ -60,9 +60,9 @@ public abstract sealed class DeadLetterCalls extends ObservingCalls permits Sche
 
     /**
      * Starts to move dead letters back ({@code KIND_REDRIVE}), to drop those that are meant ({@code
-     * KIND_DELETE}) or all ({@code KIND_PURGE}), in the broker itself: whoever started it may go
-     * away. Throws QueueNotFoundException, InvalidException, ConflictException (one runs on that
-     * queue already), SourceQueueGoneException.
+     * KIND_DELETE}) or all ({@code KIND_PURGE}), in the broker itself: its caller may go away.
+     * Throws QueueNotFoundException, InvalidException, ConflictException (one runs on that queue
+     * already), SourceQueueGoneException.
      */
     public Operation startOperation(
             String dlq, StartOperationRequest.Kind kind, OperationOptions options) {

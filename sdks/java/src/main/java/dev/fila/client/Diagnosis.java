@@ -98,8 +98,8 @@ final class Diagnosis {
             parameters.setApplicationProtocols(new String[] {"h2"});
             secure.setSSLParameters(parameters);
             secure.startHandshake();
-            // A broker that wants another certificate of us says so only here, and closes: whoever
-            // writes to it then loses what it said.
+            // A broker that wants another certificate of us says so only here, and closes: a client
+            // that writes then loses what it said.
             secure.getInputStream().read();
             return "";
         } catch (SocketTimeoutException silent) {

@@ -96,7 +96,7 @@ public final class Handling implements AutoCloseable {
                 handle(messages.next());
             }
         } catch (ClientClosedException closed) {
-            throw closed; // whoever closed it knows
+            throw closed; // the closing thread knows
         } catch (RuntimeException | Error ended) {
             // The program may never ask done(). All threads end with the consumer: told once.
             if (isEndLogged.compareAndSet(false, true)) {

@@ -133,8 +133,8 @@ public final class QueueSettings {
         }
 
         /**
-         * With a message's fairness key behind it, the name of a limit that the message needs, too,
-         * whoever sent it: {@code tenant:} for {@code tenant:acme}. At most 64 bytes, without
+         * With a message's fairness key behind it, the name of a limit that messages of all
+         * producers need, too: {@code tenant:} for {@code tenant:acme}. At most 64 bytes, without
          * {@code *}; empty for none.
          */
         public Builder keyLimit(String value) {
