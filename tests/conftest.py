@@ -56,7 +56,7 @@ def do_without(reason: str) -> NoReturn:
 
 @pytest.fixture
 def kept_port() -> Iterator[KeptPort]:
-    """A port that is this test's, whoever listens there."""
+    """A port that is this test's, also with no listener."""
     with closing(KeptPort()) as kept:
         yield kept
 

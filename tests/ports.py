@@ -1,7 +1,7 @@
 """Ports that are a test's own for as long as it holds them, also while nobody listens there.
 
 What is started again at its old port, or is told before its start which one to take, would else meet another: the
-system gives a free port to whoever asks for any, and to each connection that somebody opens.
+system gives a free port to any program that asks, and to each connection that somebody opens.
 """
 
 from __future__ import annotations

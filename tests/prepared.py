@@ -51,7 +51,7 @@ class Forked:
             if self.returncode is None and select.select([self._status], [], [], 0)[0]:
                 said = os.read(self._status, STATUS.size)
                 os.close(self._status)
-                # Nothing: whoever waited for it has gone, and took it along.
+                # Nothing: the source has gone, and took it along.
                 self.returncode = STATUS.unpack(said)[0] if said else -signal.SIGKILL
         return self.returncode
 

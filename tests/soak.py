@@ -265,7 +265,7 @@ def run(each: Slice) -> bool:
     state = state_of(each.rests_on)
     began, clock = datetime.now(UTC), time.monotonic()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    # Of its own: in the common place pytest keeps what its last three runs left, whoever ran them.
+    # Of its own: in the common place pytest keeps what the last three runs of all users left.
     left_behind = FOLDER / "tmp" / each.name
     left_behind.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(

@@ -109,7 +109,7 @@ def out_of_order(all_modules: dict[str, Module]) -> Iterator[str]:
 
 
 def in_circles(all_modules: dict[str, Module]) -> Iterator[str]:
-    """One line a circle: from each module down, whoever is met while it is still under way closes one."""
+    """One line a circle: from each module down, one that is met while still under way closes it."""
     done: set[str] = set()
 
     def walk(name: str, path: list[str]) -> Iterator[str]:

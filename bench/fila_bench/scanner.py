@@ -33,7 +33,7 @@ def _compile(library: Path) -> None:
     library.parent.mkdir(parents=True, exist_ok=True)
     source = library.parent / "scan.c"
     subprocess.run([sys.executable, "-m", "cython", str(_SOURCE), "-o", str(source)], check=True)
-    # A neighbour may be building the same thing: the rename makes whoever is last win, whole.
+    # A neighbour may be building the same thing: the rename makes the last one win, whole.
     partial = library.with_suffix(f".{id(source)}.partial")
     subprocess.run(
         [

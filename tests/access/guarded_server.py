@@ -1,4 +1,4 @@
-"""A real server that asks for keys, its admin, and whoever the admin lets in."""
+"""A real server that asks for keys, its admin, and callers the admin lets in."""
 
 from __future__ import annotations
 

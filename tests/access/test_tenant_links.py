@@ -240,7 +240,7 @@ def test_whoever_manages_one_queue_makes_sees_and_revokes_links_of_that_one(shar
     assert refusal(lambda: manager.auth.RevokeTenantLink(revoke))[0] == "NOT_FOUND"
     revoke.queue = QUEUE
     assert refusal(lambda: manager.auth.RevokeTenantLink(revoke))[0] == "NOT_FOUND"
-    # The right is in the link, not in whoever made it.
+    # The right is in the link, not in its maker.
     viewer = shared.client(made.key)
     assert [each.name for each in viewer.admin.ListQueues(admin_pb2.ListQueuesRequest()).queues] == [
         "managed-elsewhere"

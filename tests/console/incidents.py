@@ -33,7 +33,7 @@ EFFECT_S_MAX = 20.0
 PRESSES_MAX, TYPED_MAX, SECONDS_MAX = 4, 1, 10.0
 BROKEN = 'function on_enqueue(msg)\n  return { fairness_key = msg.headers["tenant"] .. nil }\nend\n'
 AT_ONCE = 5
-"""Brokers beside each other; whoever answers is alone meanwhile."""
+"""Brokers beside each other; the operator answers one at a time."""
 MENDED = 'function on_enqueue(msg)\n  return { fairness_key = msg.headers["tenant"] or "nobody" }\nend\n'
 
 

@@ -48,7 +48,7 @@ async def test_a_right_key_is_told_while_more_wrong_ones_wait_than_may():
 
     async with asyncio.timeout(5):
         assert (await tries.whose("anna")).principal == "anna"
-        # Whoever waited longest made room, in order.
+        # The longest waiters made room, in order.
         ended = await asyncio.gather(*wrong[: 2 * MOST + 1], return_exceptions=True)
 
     assert {each.status for each in ended if isinstance(each, Trouble)} == {429}

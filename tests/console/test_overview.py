@@ -249,7 +249,7 @@ async def test_a_slow_answer_is_not_asked_for_back_to_back(clock):
 
 
 async def test_a_page_is_not_closed_while_it_is_made():
-    """What it is made from would be gone: whoever asked for it just then was told that the console failed."""
+    """What it is made from would be gone: the browser that asked for it was told that the console failed."""
     making, may_end, order = asyncio.Event(), asyncio.Event(), []
 
     class Page(AskedAnew):

@@ -17,7 +17,7 @@ CONTRAST = 2.0
 read it."""
 
 Matrix = tuple[tuple[float, float, float], ...]
-# How linear RGB looks to whoever lacks one kind of cones: Machado, Oliveira and Fernandes (2009), severity 1.
+# How linear RGB looks to eyes without one kind of cones: Machado, Oliveira and Fernandes (2009), severity 1.
 SEEN_BY: dict[str, Matrix] = {
     "most people": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
     "protanopes": (

@@ -49,7 +49,7 @@ class Topic(Asked):
 
 
 async def told(answer, events: list[str]) -> None:
-    # One by one: whoever reads them is cancelled, and what came before counts.
+    # One by one: their reader is cancelled, and what came before counts.
     async for chunk in answer.body_iterator:
         events.append(chunk.decode())  # noqa: PERF401
 

@@ -1,4 +1,4 @@
-"""A queue's `key_limit`: each message also names the limit of its fairness key, whoever sent it."""
+"""A queue's `key_limit`: each message of any sender also names the limit of its fairness key."""
 
 from __future__ import annotations
 

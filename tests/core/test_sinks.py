@@ -1,4 +1,4 @@
-"""Sinks: what is staged is invisible, and published once, whoever repeats what and whatever ends in between."""
+"""Sinks: what is staged is invisible, and published once, also if tasks repeat it or processes end early."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -75,7 +75,7 @@ def test_those_are_found_from_whose_turns_a_rival_would_take_most(engine: Driven
         for row, rank in zip(got.keys, got.ranks, strict=True)
     }
 
-    # Whoever outlasts it in both cases loses nothing.
+    # A key that outlasts it both times loses nothing.
     assert ranks == {"middle": 10_000, "short": 2_000}
 
 

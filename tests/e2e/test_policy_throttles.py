@@ -234,7 +234,7 @@ async def test_queues_that_share_a_bucket_take_turns(client: FilaClient, queue: 
         await client.set_config(f"throttle.{bucket}", "")
         assert sum(got.values()) <= most
         turns_apart = max(got.values()) - min(got.values())
-        # Whoever could not ask in time missed its turn: then the sum falls short, too.
+        # A consumer that asked too late missed its turn: then the sum falls short, too.
         assert turns_apart <= 4 or sum(got.values()) < 90, got
         return 120 - sum(got.values())
 

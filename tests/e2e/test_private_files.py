@@ -1,4 +1,4 @@
-"""What the server writes is its user's alone, whatever the shell's umask and whoever made the directory."""
+"""What the server writes is its user's alone, with any umask of the shell and any maker of the directory."""
 
 from __future__ import annotations
 

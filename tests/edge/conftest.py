@@ -1,5 +1,5 @@
 """A broker over the fake core, and the services that come to Python over that broker, on a port of grpc's own server:
-their handlers are grpcio's, whoever reads the sockets."""
+their handlers are grpcio's, with any reader of the sockets."""
 
 from __future__ import annotations
 

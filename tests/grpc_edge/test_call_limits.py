@@ -73,7 +73,7 @@ def test_a_connection_has_no_more_calls_of_the_health_service_where_others_made_
 
 
 def test_the_metadata_of_a_call_that_is_answered_counts_no_more():
-    """Whoever reads no answers would else keep others from sending any."""
+    """Else a client that reads no answers keeps others from sending any."""
     places = CallLimits(4 * STRANGER_MAX)
     for token in range(1, 6):
         places.take(token, of_stranger(1), LONG_BYTES_MAX // 4)

@@ -1,4 +1,4 @@
-"""Whoever comes with HTTP/2 and no gRPC is told so in HTTP, in an answer that any client reads."""
+"""A client with HTTP/2 and no gRPC is told so in HTTP, in an answer that any client reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that the threads leave to Python: bounded before it takes them, and not begun for whoever asked and left."""
+"""Calls that the threads leave to Python: bounded before it takes them, and not begun for clients that left."""
 
 from __future__ import annotations
 

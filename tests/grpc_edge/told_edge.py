@@ -96,7 +96,7 @@ class ToldEdge:
             assert self._asking.recv(100) == b"+PONG\r\n"
 
     def drain(self, message: bytes = b"", details: bytes = b"") -> None:
-        """Begin to stop: whoever waits is sent home, with these words."""
+        """Begin to stop: send waiting clients home, with these words."""
         self._edge.drain(int(WAIT_S * 1000), message, details)
 
     # --- what clients hold ------------------------------------------------------------------

@@ -242,7 +242,7 @@ def queues_by_the_thousand(victim: Victim) -> None:
 
 @abuse
 def gzip_bombs(victim: Victim) -> None:
-    """Compressed once: whoever sends them has nothing to do, the server all the more."""
+    """Compressed once: their sender has nothing to do, the server all the more."""
     bomb = gzip.compress(
         service_pb2.EnqueueRequest(queue="probe", payload=bytes(60 * MIB)).SerializeToString()
     )

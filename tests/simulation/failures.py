@@ -1,7 +1,7 @@
 """What becomes of a failed message: the cap, its time to live, on_failure, or the backoff; in this order.
 
 A queue with an on_failure script is asked by an event and answers with a decision, perhaps much later, perhaps never.
-Meanwhile the message counts as in flight, and whoever nacked it waits: a nack is answered once the decision is
+Meanwhile the message counts as in flight, and the nacking caller waits: a nack is answered once the decision is
 durable. A crash in between finds the failure undecided: it has not happened, the lease is as it was.
 """
 

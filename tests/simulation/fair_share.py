@@ -87,7 +87,7 @@ class ChannelShare:
     flows: dict[str, Flow] = field(default_factory=dict)
     windows: dict[Pair, Window] = field(default_factory=dict)
     ready: set[Note] = field(default_factory=set)  # at the end of the last pass
-    at_turn: str = ""  # whoever was served last
+    at_turn: str = ""  # the key served last
     shown: list[str] = field(default_factory=list)
 
     def flow(self, key: str) -> Flow:
@@ -104,7 +104,7 @@ class FairShare:
         self.pulled = False  # some of this pass was given out before its timers fired
         self.limited: set[str] = set()  # throttle keys that had a bucket at some time of this pass
         self.buckets: dict[str, BucketModel] = {}
-        self.judged = 0  # intervals that were looked at, for whoever asks whether this sees anything
+        self.judged = 0  # intervals that were looked at, for tests that ask whether this sees anything
         self.judged_limits = 0
 
     def share(self, channel: ChannelModel) -> ChannelShare:

@@ -137,7 +137,7 @@ class World(Clients):
         self._turn(place)
 
     def _wants_to_serve(self, _place: int) -> bool:
-        """Whoever bids, and whenever: each answer is true all the same."""
+        """A node may bid at any time: each answer is true all the same."""
         return self.random.random() < 0.04
 
     def _bid(self, node: Node) -> None:

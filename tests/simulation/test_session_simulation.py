@@ -42,7 +42,7 @@ def test_every_judge_has_something_to_judge() -> None:
 
 
 class Faulty:
-    """A core with a fault planted between it and whoever drives it; `kept` outlives a restart."""
+    """A core with a fault planted between it and its driver; `kept` outlives a restart."""
 
     def __init__(self, core: Any, kept: Counter[str]) -> None:
         self.core = core

@@ -198,7 +198,7 @@ def test_a_message_that_comes_back_unwritten_is_not_paid_for_twice_in_the_line(e
     send(engine, "b", 60)
     session = consumer(engine)
     over(engine, session, 10)
-    for _ in range(10):  # whoever gets a token gives it back at once
+    for _ in range(10):  # each key with a token gives it back at once
         broken = session
         engine.mono_ns += 10
         engine.sleep(50)

@@ -65,7 +65,7 @@ class TruncatingWorld(World):
         return copy.state in (FOLLOWS, BIDS, OWNS) and copy.synced >= max(needed, 0)
 
     def _truncate(self, place: int) -> None:
-        """Whoever takes itself for the owner does, also one that was deposed and does not know it yet."""
+        """A node that takes itself for owner does, also one that was deposed and does not know it yet."""
         node, keeper, now = self.nodes[place], self.keepers[place], self.clock.now_ms
         if node.engine is None or node.copy.state != OWNS or not self._is_awake(place):
             return

@@ -83,7 +83,7 @@ class Waves(FilaShape):
 class Visitors(FilaShape):
     """Some users stay, others are there for a part of the run only.
 
-    Locust takes away whoever came last, whatever its class. So those who stay come first, visitors are added as a
+    Locust takes away the user that came last, of any class. So those who stay come first, visitors are added as a
     class of their own, and all of either come at once, whatever -r says."""
 
     abstract = True

@@ -68,7 +68,7 @@ func life(ctx context.Context, plan Plan, b broker) (any, error) {
 	}, nil
 }
 
-// mark tells whoever started this process when the measured stretch begins and ends, so that the broker's processor
+// mark tells the parent process when the measured stretch begins and ends, so that the broker's processor
 // time and bytes written are taken for the same stretch.
 func mark(what string) { fmt.Fprintln(os.Stderr, "mark", what) }
 

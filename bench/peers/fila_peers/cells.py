@@ -28,7 +28,7 @@ TINY = Sizes("tiny", repeats=1, seconds=0.5, noisy_seconds=1, backlog=2_000, ten
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A load, whoever it is put on."""
+    """A load, for any broker."""
 
     workload: str
     name: str

@@ -122,7 +122,7 @@ def _rows(file: Any, path: str, meaning: _Mapping) -> Iterator[tuple[int, Row]]:
 
 
 class _Hole(dict[str, str]):
-    """A row of which a cell is empty: whoever asks for one is told."""
+    """A row with an empty cell: a read of it raises ImportRefused."""
 
     def __init__(self, column: str) -> None:
         super().__init__()

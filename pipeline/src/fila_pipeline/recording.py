@@ -1,7 +1,7 @@
 """Writes a history the way a reader may rely on: whole files under their final name, then the entry that lists them.
 
 This is the format's reference writer, for synthetic histories. A file appears in the list only when it is closed and
-synced, so whoever reads what is listed never sees half a file, whenever the writer is stopped.
+synced, so a reader of what is listed never sees half a file, whenever the writer is stopped.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The brokers that can be judged, by name.
 
-An adapter's client is imported only when it is asked for: whoever judges one broker needs no other's library.
+An adapter's client is imported only when it is asked for: a run with one broker needs no other's library.
 """
 
 from __future__ import annotations
