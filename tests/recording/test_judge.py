@@ -18,6 +18,7 @@ from fila_server.history_files.command_line import group
 from fila_server.history_files.judge import NOT_JUDGED, UNSURE
 from tests.core import driven_engine
 from tests.core.driven_session import DrivenSession
+from tests.recording.mixed_crowd import MixedCrowd
 from tests.recording.recorded import RecordedEngine, Tables, judged, tables_of
 from tests.recording.test_chain import RUNS, record, resealed
 from tests.recording.test_replay import busy
@@ -167,6 +168,17 @@ def test_streams_delays_and_returns_are_followed():
     assert found.turns > 100
     kinds = pa.concat_tables(tables[columns.DECISIONS]).column("kind").to_pylist()
     assert {"returned", "nacked", "delayed", "acked"} <= set(kinds)
+
+
+@pytest.mark.parametrize(
+    "seed", [3, 54, 494, 1277, *(pytest.param(n, marks=pytest.mark.soak) for n in range(2001, 2201))]
+)
+def test_in_a_mixed_crowd_nobody_is_accused(seed: int):
+    """Of these four the first three were, where a pull was served before the delays of its pass ended; and the last,
+    where more or fewer rounds had passed than were seen."""
+    found = judged(MixedCrowd(seed).recorded())
+    assert found.wrong == []
+    assert found.deliveries > 50
 
 
 @pytest.mark.parametrize("policy", [False, True])

@@ -73,6 +73,8 @@ class Flow:
     weight: int = 1
     is_sure: bool = True
     is_loose: bool = False
+    is_owed: bool = False
+    """It saves, and more or fewer rounds may have passed meanwhile."""
     is_held: bool = False
     """Its key has a cap, a rate or a pause."""
     reweighed_in: int = -1
@@ -123,6 +125,7 @@ class ChannelTwin:
 
     def weighs(self, flow: Flow, weight: int, in_pass: int) -> None:
         """Its key's weight is another from now on."""
+        self._again(flow)
         flow.weight, flow.reweighed_in = weight, in_pass
         flow.reweighed += 1
         self._ring.reweigh(flow.number, weight)
@@ -154,7 +157,7 @@ class ChannelTwin:
             self._ring.join(flow.number)
             flow.is_loose = self.ended_early
         elif old_place or self.first(flow) is message:
-            self._ring.again(flow.number)
+            self._again(flow)
 
     def delay_ends(self, message: Message, in_pass: int) -> None:
         """It is ready again in this pass, nobody knows when in it."""
@@ -189,20 +192,27 @@ class ChannelTwin:
         elif flow.is_sure:
             self._ring.refund(flow.number, message.cost)
 
+    def _again(self, flow: Flow) -> None:
+        """Another of its messages is its next one, or its weight changes: if it saves, it gets what it is owed."""
+        if flow.is_owed:
+            self.is_unsure(flow)  # how much, nobody knows
+        else:
+            self._ring.again(flow.number)
+
     def leaves(self, message: Message) -> None:
         """It is not ready any more, and nobody took it: it expired, or was purged."""
         flow = message.flow
         was_first = self.first(flow) is message
         message.state = OVER
         flow.ready -= 1
-        if flow.is_sure and was_first and self._ring.place(flow.number) == DEFERRED:
-            self._ring.again(flow.number)
+        if flow.is_sure and was_first:
+            self._again(flow)
         self._emptied(flow)
 
     def goes(self, message: Message, in_pass: int) -> str | None:
         """It was delivered in this pass: what is wrong about that, "" for nothing, None where this cannot be said."""
         flow = message.flow
-        wrong = self._judged(message) if flow.is_sure else None
+        wrong = self._judged(message, in_pass) if flow.is_sure else None
         message.state = LEASED
         flow.ready -= 1
         if not flow.is_sure:
@@ -225,7 +235,7 @@ class ChannelTwin:
 
     def is_unsure(self, flow: Flow) -> None:
         """Nobody knows any more where it stands."""
-        flow.is_sure = flow.is_loose = False
+        flow.is_sure = flow.is_loose = flow.is_owed = False
         self._ring.leave(flow.number)
 
     def all_unsure(self) -> None:
@@ -242,11 +252,11 @@ class ChannelTwin:
             next_one = self.first(self._flows[granted.number])
             if next_one is not None:
                 self._ring.afford(granted.number, next_one.cost)
-        self._rounds_are_unknown()
+        self._rounds_are_unknown(are_owed=True)
 
-    def _rounds_are_unknown(self) -> None:
+    def _rounds_are_unknown(self, *, are_owed: bool) -> None:
         """More or fewer rounds may have passed than here, so a flow that saves for a message may have its turn at
-        another moment."""
+        another moment. are_owed: and what it has saved until then is another sum."""
         if not self._some_save:
             return
         for flow in self._flows:
@@ -254,6 +264,7 @@ class ChannelTwin:
             spends = self._ring.deficit(flow.number) + flow.weight * self._ring.quantum
             if next_one is not None and (next_one.cost > spends or self._ring.place(flow.number) == DEFERRED):
                 flow.is_loose = True
+                flow.is_owed |= are_owed
 
     def is_unknown(self, message: Message) -> None:
         """It came, or its lease ended, and what becomes of it is told by its next row."""
@@ -274,11 +285,12 @@ class ChannelTwin:
         self.is_known(message, LEASED)
         if flow.ready or flow.unknown:
             self.is_unsure(flow)
+        self._others_were_passed()
 
     def _emptied(self, flow: Flow) -> None:
         if flow.ready == 0 and flow.unknown == 0:
             self._ring.leave(flow.number)
-            flow.is_sure, flow.is_loose = not flow.is_held, False
+            flow.is_sure, flow.is_loose, flow.is_owed = not flow.is_held, False, False
             flow.line.clear()
             flow.named.clear()
             flow.sets.clear()
@@ -295,18 +307,20 @@ class ChannelTwin:
             heapq.heappop(flow.line)
         return None
 
-    def _judged(self, message: Message) -> str | None:
+    def _judged(self, message: Message, in_pass: int) -> str | None:
         flow = message.flow
         first = self.first(flow)
         if first is not None and first.rank < message.rank and not _same_moment(first, message):
-            was_loose = flow.is_loose
+            may_be_later = first.was_delayed and (flow.is_loose or first.since_pass == in_pass)
             self.is_unsure(flow)
-            if was_loose and first.was_delayed:
+            if may_be_later:
                 return None
             said = f"offset {first.offset} of the same key was ready"
             if first.priority == message.priority:
                 return f"{said} before it"
             return f"{said}, and its priority is {first.priority}, not {message.priority}"
+        if flow.is_owed:
+            self._rounds_are_unknown(are_owed=True)  # those until its turn, too
         while True:
             number = self._ring.turn()
             assert number is not None, "the flow of what was delivered is in line"
@@ -319,12 +333,13 @@ class ChannelTwin:
             if at_turn is flow:
                 self._ring.charge(number, message.cost)
                 if flow.is_loose:
-                    self._rounds_are_unknown()
-                flow.is_loose = False
+                    self._rounds_are_unknown(are_owed=flow.is_owed)
+                flow.is_loose = flow.is_owed = False
                 return ""
             if at_turn.is_loose:
+                was_owed = at_turn.is_owed
                 self.is_unsure(at_turn)
-                self._rounds_are_unknown()
+                self._rounds_are_unknown(are_owed=was_owed)
                 continue
             if flow.is_loose:
                 self.is_unsure(flow)
