@@ -81,7 +81,7 @@ class Addresses(str):
 
 
 class Cluster(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The group of this node, which is being built: [cluster](cluster.md) says what it lacks."""
+    """The group of this node ([cluster](cluster.md))."""
 
     name: Annotated[
         GroupName,
