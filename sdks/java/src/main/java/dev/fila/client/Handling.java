@@ -7,21 +7,25 @@ import dev.fila.client.internal.Blocking;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Function;
 import java.util.stream.IntStream;
 
 /**
  * A handler at work on a queue's messages, on so many threads at once as was asked for.
  *
- * <p>{@link #close()} takes nothing more, lets the handlers finish what they have in hand, and then
- * returns. When the queue does not exist or is deleted, or anything else ends the consumer, {@link
- * #done()} fails with it, and it is logged once.
+ * <p>{@link #close()} takes nothing more, lets the handlers finish what they have in hand, and
+ * returns when the broker has answered what they settled, or after five seconds without its answer.
+ * When the queue does not exist or is deleted, or anything else ends the consumer, {@link #done()}
+ * fails with it, and it is logged once.
  */
 public final class Handling implements AutoCloseable {
     private static final System.Logger LOG = System.getLogger("dev.fila.client");
@@ -29,7 +33,13 @@ public final class Handling implements AutoCloseable {
     private final String queue;
     private final Consumer consumer;
     private final MessageHandler handler;
+    private static final Duration ANSWERS_AWAITED = Duration.ofSeconds(5);
+
     private final AtomicBoolean isEndLogged = new AtomicBoolean();
+
+    /** Of settlements that the broker has not answered yet. */
+    private final Set<CompletableFuture<?>> answers = ConcurrentHashMap.newKeySet();
+
     private final CompletableFuture<Void> done;
 
     Handling(
@@ -45,7 +55,28 @@ public final class Handling implements AutoCloseable {
                 IntStream.range(0, concurrency)
                         .mapToObj(place -> CompletableFuture.runAsync(this::work, executor))
                         .toList();
-        done = CompletableFuture.allOf(places.toArray(new CompletableFuture<?>[0]));
+        done =
+                CompletableFuture.allOf(places.toArray(new CompletableFuture<?>[0]))
+                        .handle((nothing, failure) -> answered().thenCompose(all -> of(failure)))
+                        .thenCompose(Function.identity());
+    }
+
+    /** When the broker has answered all that was settled, whatever it said, or too long has not. */
+    private CompletableFuture<Void> answered() {
+        return CompletableFuture.allOf(answers.toArray(new CompletableFuture<?>[0]))
+                .exceptionally(refused -> null)
+                .completeOnTimeout(null, ANSWERS_AWAITED.toMillis(), TimeUnit.MILLISECONDS);
+    }
+
+    private static CompletableFuture<Void> of(Throwable failure) {
+        return failure == null
+                ? CompletableFuture.completedFuture(null)
+                : CompletableFuture.failedFuture(failure);
+    }
+
+    private void settled(CompletableFuture<?> answer) {
+        answers.add(answer);
+        answer.whenComplete((said, refused) -> answers.remove(answer));
     }
 
     /**
@@ -115,7 +146,7 @@ public final class Handling implements AutoCloseable {
             handler.handle(message);
             guard.end();
             if (!message.isSettled() && !message.isLost()) {
-                message.ackAsync();
+                settled(message.ackAsync());
             }
         } catch (ClientClosedException closed) {
             throw closed;
@@ -129,7 +160,7 @@ public final class Handling implements AutoCloseable {
         }
     }
 
-    private static void failed(Message message, Throwable failure) {
+    private void failed(Message message, Throwable failure) {
         if (message.isSettled() || message.isLost()) {
             LOG.log(
                     Level.WARNING,
@@ -140,9 +171,9 @@ public final class Handling implements AutoCloseable {
         LOG.log(Level.DEBUG, "the handler threw; the message is nacked", failure);
         try {
             if (failure instanceof LimitedException refusal) {
-                message.limitedAsync(refusal);
+                settled(message.limitedAsync(refusal));
             } else {
-                message.nackAsync(failure.toString());
+                settled(message.nackAsync(failure.toString()));
             }
         } catch (FilaException closed) {
             LOG.log(Level.DEBUG, "the client was closed meanwhile", closed);

@@ -54,6 +54,11 @@ class HandlingTest extends FakeBrokerTest {
 
     private ConsumeSessionRequest settled() {
         ConsumeSessionRequest request = session.next(any -> any.hasAck() || any.hasNack());
+        answer(request);
+        return request;
+    }
+
+    private void answer(ConsumeSessionRequest request) {
         session.send(
                 ConsumeSessionResponse.newBuilder()
                         .setSettled(
@@ -63,7 +68,6 @@ class HandlingTest extends FakeBrokerTest {
                                                         ? request.getAck().getSequence()
                                                         : request.getNack().getSequence()))
                         .build());
-        return request;
     }
 
     /** Three threads that all take part in the session: one that came later would open another. */
@@ -110,6 +114,16 @@ class HandlingTest extends FakeBrokerTest {
         deliver(3);
         assertEquals(List.of(3L), settled().getAck().getLeaseIdsList(), "the handler goes on");
         handling.close();
+    }
+
+    @Test
+    void aClosedHandlingHasTheAnswerToItsLastAck() {
+        Handling handling = handle(1, message -> {});
+        deliver(1);
+        ConsumeSessionRequest ack = session.next(any -> any.hasAck());
+        assertFalse(handling.close(Duration.ofMillis(20)), "the broker has not answered");
+        answer(ack);
+        assertTrue(handling.close(Duration.ofSeconds(10)));
     }
 
     @Test
