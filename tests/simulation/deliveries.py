@@ -8,6 +8,7 @@ this one; and a pull that was answered before the marker behind it was served in
 import copy
 import random
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from fila.v1 import messages_pb2 as messages
@@ -210,7 +211,7 @@ class Deliveries:
             self._check_ready(note, what)
             self.one_at_a_time.picked(note, hidden=self.cold or self.missed or bool(self.lost_leases()))
             if clear:
-                self.in_order.picked(note, self.pass_number, self._limits_of(entry))
+                self.in_order.picked(note, self.pass_number, partial(self._limits_since, entry))
         self.one_holder.leased(note, meta.lease_id, mono)
         if note.state == LEASED:
             self.end_lease(note)
@@ -224,11 +225,14 @@ class Deliveries:
         self.fair.picked(note, in_order=weights_known and clear)
         return note
 
-    def _limits_of(self, entry: Entry) -> int:
-        """How many of the limits that it names it may have to wait for."""
+    def _limits_since(self, entry: Entry, since_pass: int) -> int:
+        """For how many of the limits that it names it may have to wait, or may have had to since that pass."""
         model = self.model
         return sum(
-            name in model.buckets or model.limits.holds(name, self.pass_number) for name in entry.throttles
+            name in model.buckets
+            or model.lifted_pass.get(name, -1) >= since_pass
+            or model.limits.holds(name, since_pass)
+            for name in entry.throttles
         )
 
     def _lease(

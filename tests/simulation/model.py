@@ -357,6 +357,9 @@ class Model:
 
     queues: dict[str, QueueModel] = field(default_factory=dict)
     buckets: dict[str, BucketModel] = field(default_factory=dict)
+    lifted_pass: dict[str, int] = field(
+        default_factory=dict
+    )  # in which a bucket was taken away the last time
     limits: LimitModel = field(default_factory=LimitModel)
     config: dict[str, str] = field(default_factory=dict)
     leases: dict[int, Note] = field(default_factory=dict)

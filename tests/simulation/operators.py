@@ -191,6 +191,7 @@ class Operators(ChannelOperators):
         bucket = world.model.buckets.get(key)
         if asked.notes["remove"]:
             world.model.buckets.pop(key, None)
+            world.model.lifted_pass[key] = world.pass_number
         elif bucket is None:
             burst = asked.notes["burst"]
             wall = world.engine.wall_ms

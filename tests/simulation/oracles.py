@@ -18,6 +18,8 @@ Books, in books.py: nothing that could go is left lying while somebody has room 
 Each counts how often it judged: a run in which one judged too little shows nothing, and fails.
 """
 
+from collections.abc import Callable
+
 from tests.simulation.model import DECIDING, DELAYED, LEASED, READY, BucketModel, Entry, Model, Note, Routed
 
 
@@ -98,9 +100,9 @@ class InOrder:
         self.judged = 0
         self.judged_priorities = 0
 
-    def picked(self, note: Note, now_pass: int, limits: int) -> None:
+    def picked(self, note: Note, now_pass: int, limits_since: Callable[[int], int]) -> None:
         """Called before the note changes its state. What returned in this pass may have come behind a pull. It names so
-        many limits for which it may have to wait."""
+        many limits for which it may have had to wait since a pass."""
         if note.place is None or note.maybe:
             return
         self.judged += 1
@@ -115,21 +117,23 @@ class InOrder:
                 and (
                     note.entry.queue.is_dlq or note.in_order or other.entry.throttles == note.entry.throttles
                 )
-                and self._stands_before(other, note, now_pass, limits)
+                and self._stands_before(other, note, now_pass, limits_since)
             ):
                 raise Broken(
                     f"message {note.entry.token} at {note.place} went before {other.entry.token} at {other.place}"
                     f" in {note.entry.queue.name}/{note.channel.name} key {note.entry.key}"
                 )
 
-    def _stands_before(self, other: Note, note: Note, now_pass: int, limits: int) -> bool:
+    def _stands_before(
+        self, other: Note, note: Note, now_pass: int, limits_since: Callable[[int], int]
+    ) -> bool:
         """One of a higher priority that came in this pass may have come behind a pull. Of two limits or more the
         higher one may have waited at another than the lower one."""
         assert other.place is not None
         assert note.place is not None
         if note.entry.queue.is_dlq or other.entry.priority == note.entry.priority:
             return other.place < note.place
-        is_known = limits < 2 and other.place[0] < now_pass
+        is_known = other.place[0] < now_pass and limits_since(other.place[0]) < 2
         self.judged_priorities += is_known
         return is_known and other.entry.priority > note.entry.priority
 
