@@ -128,6 +128,7 @@ def test_every_module_that_does_not_compile_is_named_and_the_others_are_built(tr
     )
 
 
+@pytest.mark.costly("it compiles modules")
 def test_pip_translates_a_module_once_when_it_builds_the_wheel_and_not_when_it_asks_before(tmp_path):
     tree = Tree(tmp_path)
     vendored = tmp_path / "console/src/fila_console/vendored.py"
