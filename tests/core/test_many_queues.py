@@ -139,7 +139,7 @@ def test_what_stirs_is_a_request_a_consumer_or_what_is_due_and_no_question_of_ou
     fill(engine, 3, retention=admin.Retention(hard_period_ms=60_000))
     engine.sleep(1_000)
     still = engine.core.stirs
-    for kind in (commands.METRICS, commands.LISTENED):
+    for kind in (commands.METRICS, commands.LISTENED, commands.OPERATION_RECORDS_READ):
         engine.submit(kind)
     engine.listen(5_000)
     assert engine.core.stirs == still

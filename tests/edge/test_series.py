@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from fila.v1 import watch_pb2 as pb
 from fila_server.operations.hour_file import NAME, SAVE_EVERY_S, HourFile
@@ -248,6 +249,37 @@ async def test_all_that_is_kept_stays_within_its_bytes_the_oldest_go_first() -> 
     assert told.points[-1].recorded
     assert told.recorded_keys
     assert all(name.startswith(("key39", "key38")) for name in told.recorded_keys)
+
+
+async def test_the_channel_without_a_point_for_longest_makes_room_also_after_a_restart() -> None:
+    one = Clock(RecentSeries())
+    for enqueued in (1, 2):
+        one.take(snapshot(enqueued=enqueued))
+    room = 3 * one.recent.size
+    clock = Clock(RecentSeries(bytes_max=room))
+
+    def take_twice(*names: str) -> None:
+        listed = snapshot(queues=len(names)).queues
+        queues = [replace(queue, name=name.encode()) for queue, name in zip(listed, names, strict=True)]
+        for _ in range(2):
+            clock.take(replace(snapshot(), queues=queues, left_out=1))
+
+    async def recorded() -> list[str]:
+        return [each.queue for each in await clock.recent.saved(room)]
+
+    take_twice("a", "b", "c")
+    take_twice("c", "a")
+    take_twice("a")
+    take_twice("d")
+    assert await recorded() == ["c", "a", "d"]
+    began = Clock(RecentSeries(bytes_max=room))
+    saved = await clock.recent.saved(room)
+    wall_ms = clock.recent.at_ms
+    began.recent.restore(saved[::-1], wall_ms, wall_ms, began.now_s, wall_ms)
+    clock = began
+    clock.now_s += STEP_S
+    take_twice("e")
+    assert await recorded() == ["a", "d", "e"]
 
 
 def test_the_snapshot_reads_what_an_older_core_wrote() -> None:

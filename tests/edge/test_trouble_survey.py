@@ -66,9 +66,15 @@ class Judge:
 
     def __init__(self) -> None:
         self.facts: list[Facts] = []
+        self.held: list[float] = []
+        self.is_settled = False
 
-    def look(self, facts: Facts, _now_s: float, _wall_ms: int) -> None:
+    def look(self, facts: Facts, _now_s: float, _wall_ms: int) -> bool:
         self.facts.append(facts)
+        return self.is_settled
+
+    def hold(self, now_s: float) -> None:
+        self.held.append(now_s)
 
 
 def snapshot(**totals: int) -> Snapshot:
@@ -82,7 +88,8 @@ class Surveyed:
     def __init__(self, core: Core | None = None) -> None:
         self.core = core or Core()
         self.judge = Judge()
-        self.survey = TroubleSurvey(self.core, self.judge, lambda: [Circuit("q", "on_failure")])  # type: ignore[arg-type]
+        self.circuits = [Circuit("q", "on_failure")]
+        self.survey = TroubleSurvey(self.core, self.judge, lambda: self.circuits)  # type: ignore[arg-type]
 
     async def look(self, at_ms: int = NOW_MS, **totals: int) -> Facts:
         await self.survey.look(snapshot(**totals), 0.0, at_ms)
@@ -119,6 +126,42 @@ async def test_a_round_is_judged_once_its_last_page_is_there(
     assert surveyed.core.asked == [(0, 0, 0), (0, 10, 64), (0, 40, 64), (1, 0, 0)]
     assert not (await surveyed.look()).unserved, "a new round knows nothing of the last"
     assert facts.circuits == [Circuit("q", "on_failure")]
+
+
+async def test_what_is_settled_is_not_asked_for_again_until_something_stirs(surveyed: Surveyed):
+    judge, asked = surveyed.judge, surveyed.core.asked
+    same = snapshot()
+
+    async def look_costs(of: Snapshot, at_s: float) -> int:
+        before = len(asked)
+        await surveyed.survey.look(of, at_s, NOW_MS)
+        return len(asked) - before
+
+    assert await look_costs(same, 10.0)
+    assert await look_costs(same, 20.0), "time may still bring something"
+    judge.is_settled = True
+    assert await look_costs(same, 30.0)
+    assert not await look_costs(same, 40.0)
+    assert (len(judge.facts), judge.held) == (3, [40.0])
+    surveyed.circuits = []
+    assert await look_costs(same, 50.0), "a circuit closed"
+    assert await look_costs(snapshot(), 60.0), "something stirred"
+
+
+async def test_a_round_that_began_before_something_stirred_settles_nothing(
+    surveyed: Surveyed, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(trouble_survey, "PAGES_A_LOOK", 2)
+    surveyed.judge.is_settled = True
+    surveyed.core.pages = [unserved("a", cursor=10, capacity=64), unserved("b", cursor=40, capacity=64)]
+    await surveyed.survey.look(snapshot(), 0.0, NOW_MS)
+    same = snapshot()
+    await surveyed.survey.look(same, 2.0, NOW_MS)
+    asked = len(surveyed.core.asked)
+
+    await surveyed.survey.look(same, 4.0, NOW_MS)
+
+    assert len(surveyed.core.asked) > asked
 
 
 async def test_no_more_rows_are_kept_than_are_followed(surveyed: Surveyed, monkeypatch: pytest.MonkeyPatch):

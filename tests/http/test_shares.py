@@ -7,11 +7,12 @@ import itertools
 from typing import Any, cast
 
 import pytest
+from starlette.datastructures import Headers
 
 from fila.errors import FilaError
 from fila.v1.auth_pb2 import WhoAmIResponse
 from fila_http import body
-from fila_http.body import PIECES_A_TURN, SMALL_BYTES, Budget, Hold, Pace
+from fila_http.body import PIECES_A_TURN, SMALL_BYTES, Budget, Hold, Pace, read_body
 from fila_http.calls import Endpoint, Service, answer_call
 from fila_http.keys import KNOWN_MAX, NOBODY, NOBODY_REMEMBERED_S, REMEMBERED_S, Keys
 from fila_http.options import Bounds
@@ -115,6 +116,20 @@ async def test_a_body_waits_for_room_in_time_and_few_bodies_do(monkeypatch):
             await third.take_in_time(5, 0)
         assert budget.waiting == 0
     assert budget.held == 0
+
+
+@pytest.mark.parametrize(("held", "status", "reason"), [(10, 503, "OVERLOADED"), (0, 408, "BODY_TOO_SLOW")])
+async def test_a_body_that_is_late_is_told_whether_it_had_no_room_or_did_not_come(held, status, reason):
+    async def nothing_comes() -> Any:
+        await asyncio.get_running_loop().create_future()
+
+    budget = Budget(10)
+    with Hold(budget) as other, Hold(budget) as hold:
+        other.holder = hold.holder = "key"
+        await other.take_in_time(held, 60)
+        with pytest.raises(Problem) as refused:
+            await read_body(Headers({"content-length": "5"}), nothing_comes, Bounds(body_s_max=0), hold)
+    assert (refused.value.status, refused.value.reason) == (status, reason)
 
 
 async def test_pieces_of_large_bodies_are_read_a_few_a_turn_of_the_loop():

@@ -18,7 +18,7 @@ import pytest
 from tests.access.guarded_server import Guarded
 from tests.e2e.conftest import launch, wait_until_started
 from tests.http.running_gateway import Gateway, start_bounded, wait_for_gateway
-from tests.http.test_bad_input import JSON, TEXT, problem_in, talk
+from tests.http.test_bad_input import JSON, TEXT, problem_in
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine", "module:uvicorn")]
 
@@ -113,17 +113,6 @@ def test_bodies_without_an_end_of_one_key_leave_room_for_the_next_caller(guarded
         for _ in range(3):
             answer = guarded_gateway.post(PATH, body=bytes(500_000), headers=TEXT, key=shop)
             assert answer.status == 200, answer
-
-
-def test_a_body_waits_for_room_and_no_longer_than_a_body_may_take(bounded_gateway, queue):
-    gateway = bounded_gateway(body_bytes_max=BODY_BYTES_MAX, held_bytes_max=BODY_BYTES_MAX, body_s_max=0.5)
-    path = f"/v1/queues/{queue}/messages"
-    whole = head("", BODY_BYTES_MAX, path=path) + bytes(BODY_BYTES_MAX)
-    with closing(socket.create_connection(("127.0.0.1", gateway.port), timeout=15)) as first:
-        first.sendall(whole[:-1])
-        waits = talk(gateway, head("", BODY_BYTES_MAX, "connection: close", path=path))
-        assert problem_in(waits) == (503, "OVERLOADED")
-        assert b"connection: close" in waits
 
 
 def test_a_body_that_waited_is_taken_when_there_is_room(bounded_gateway, queue):

@@ -3,6 +3,9 @@
 `python -m tests.liveness.steady GRPC REDIS SECONDS` is the load, in a process of its own. It runs at the same pace
 from its first second to its last. What it makes it also takes away: fairness keys and queues of new names, channels,
 connections, dead letters, delayed messages. A server that keeps something of each of these grows, however slowly.
+
+What a server remembers of keys is bounded by their number (`fila_keys_remembered`). The load names as many at its
+beginning. At its own pace it would come to the bound after an hour and a half, and a rise until then would hide others.
 """
 
 from __future__ import annotations
@@ -14,10 +17,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from fila import FilaClient, FilaError
+from fila import FilaClient, FilaError, NewMessage
 
 QUEUE, DEAD_LETTERS = "steady", "steady.dlq"
 KEYS_AT_A_TIME = 500
+REMEMBERED_KEYS = 20_000
 BATCH = 20
 LEASE_MS = 10_000
 KIB_A_MB = 1024
@@ -64,6 +68,7 @@ class SteadyLoad:
     async def run(self, seconds: float) -> None:
         async with FilaClient.connect(self._grpc, call_timeout_s=30) as client:
             await client.create_queue(QUEUE, fairness_key_header="tenant", max_attempts=3)
+            await self._fill(client)
             loops = [
                 asyncio.create_task(self._every(pause_s, once, client))
                 for pause_s, once in (
@@ -90,6 +95,11 @@ class SteadyLoad:
                 await once(client)
                 self.done += 1
             await asyncio.sleep(pause_s)
+
+    async def _fill(self, client: FilaClient) -> None:
+        for first in range(0, REMEMBERED_KEYS, 1_000):
+            names = (f"early-{number}" for number in range(first, first + 1_000))
+            await client.enqueue_many(QUEUE, [NewMessage(headers={"tenant": name}) for name in names])
 
     def _key(self) -> str:
         """One of the newest keys. Each call makes a new one now and then, so old ones are never named again."""

@@ -123,7 +123,13 @@ def live_a_little(engine: DrivenEngine) -> None:
 
 
 BACKUP_AGE_S = 90.0
-EDGE = EdgeReading(connections=3, unread_bytes=5000, unread_bytes_max=1 << 24)
+EDGE = EdgeReading(
+    connections=3,
+    unread_bytes=5000,
+    unread_bytes_max=1 << 24,
+    events=70,
+    hour_bytes=46_480,
+)
 QUOTAS = [QuotaReading("shop", 3, {"streams": 0.5, "stored_bytes": 0.25})]
 SCHEDULES = [ScheduleReading("orders", 7, 2, 1)]
 TROUBLES = [

@@ -94,6 +94,9 @@ class Ring:
         self._rates: dict[str, _Rate] = {}
         self._changed: asyncio.Event | None = None
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
     @property
     def head(self) -> int:
         """The position the next event will get."""

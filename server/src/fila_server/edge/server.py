@@ -28,6 +28,7 @@ from fila_server.edge.python_calls import PythonCalls
 from fila_server.edge.redis.port import RedisPort
 from fila_server.edge.redis.sentinel import Group
 from fila_server.errors import ConfigInvalid, FilaServerError, PortTaken, StartError
+from fila_server.events import RING
 from fila_server.services.handlers import Services, received_bytes_max
 from fila_server.services.identity import Identity
 from fila_server.services.status import status_of
@@ -156,10 +157,15 @@ class EdgeServer:
         loop.remove_reader(self._edge.event_fd)
 
     def reading(self) -> EdgeReading:
-        """What clients hold just now, for telemetry."""
-        held, unwritten = self._edge.counters(), self._broker.unwritten
-        unread_bytes = held["unread_bytes"] + unwritten.held_bytes
-        return EdgeReading(held["connections"], unread_bytes, unwritten.bytes_max)
+        """What is held outside the core just now, for telemetry."""
+        held, unwritten, hour = self._edge.counters(), self._broker.unwritten, self._services.recent_series
+        return EdgeReading(
+            connections=held["connections"],
+            unread_bytes=held["unread_bytes"] + unwritten.held_bytes,
+            unread_bytes_max=unwritten.bytes_max,
+            events=len(RING),
+            hour_bytes=hour.size,
+        )
 
     def _encrypt(self, tls: Tls, files: Files) -> None:
         """Set new connections up with these; those that are there go on."""

@@ -52,9 +52,12 @@ class RecentSeries:
     def __init__(self, bytes_max: int = BYTES_MAX) -> None:
         self._bytes_max = bytes_max
         self._channels: dict[Place, Series] = {}
+        """Those that have had no point for longest stand first."""
         self._full: set[Place] = set()
         """Channels whose keys of this step have no room."""
         self._keys: dict[Place, dict[str, Series]] = {}
+        self._keys_by_age: dict[tuple[Place, str], Series] = {}
+        """The same, in the order that channels have."""
         self._channel_totals: dict[Place, tuple[float, ...]] = {}
         self._key_totals: dict[tuple[Place, str], tuple[float, ...]] = {}
         self._asked: dict[Place, _Asked] = {}
@@ -165,17 +168,17 @@ class RecentSeries:
             if series is None:
                 return
             of_channel[name] = series
+        self._keys_by_age.pop((place, name), None)
+        self._keys_by_age[place, name] = series
         series.put(step, (*_since(before, totals), pending))
 
     def _put_channel(
         self, step: int, place: Place, since: tuple[float, ...], now: tuple[float, float, float]
     ) -> None:
-        series = self._channels.get(place)
+        series = self._channels.pop(place, None) or self._new(len(CHANNEL_COLUMNS), "d")
         if series is None:
-            series = self._new(len(CHANNEL_COLUMNS), "d")
-            if series is None:
-                return
-            self._channels[place] = series
+            return
+        self._channels[place] = series
         series.put(step, (*since[: len(COUNTS)], *now, *since[len(COUNTS) :]))
 
     def _new(self, columns: int, kind: str) -> Series | None:
@@ -189,32 +192,30 @@ class RecentSeries:
 
     def _has_room(self, place: Place, of_channel: dict[str, Series], step: int) -> bool:
         """Whether a series could be given up. Where all had points lately they have until the next step: one look."""
-        if place not in self._full and self._give_up_key(of_channel, step):
+        name = min(of_channel, key=lambda name: of_channel[name].last)
+        if place not in self._full and of_channel[name].last < step - 1:
+            self._give_up_key(place, name)
             return True
         self._full.add(place)
         return False
 
-    def _give_up_key(self, of_channel: dict[str, Series], step: int) -> bool:
-        """One of the channel's keys that has no point of this step or the one before, the oldest first."""
-        name = min(of_channel, key=lambda name: of_channel[name].last)
-        if of_channel[name].last >= step - 1:
-            return False
-        self._size -= of_channel.pop(name).size
-        return True
+    def _give_up_key(self, place: Place, name: str) -> None:
+        self._size -= self._keys[place].pop(name).size
+        del self._keys_by_age[place, name]
 
     def _give_up_oldest(self) -> bool:
-        for of_channel in sorted(
-            (each for each in self._keys.values() if each),
-            key=lambda each: min(series.last for series in each.values()),
-        ):
-            return self._give_up_key(of_channel, self._step)
-        if not self._channels:
-            return False
-        place = min(self._channels, key=lambda place: self._channels[place].last)
-        if self._channels[place].last >= self._step - 1:
-            return False
-        self._size -= self._channels.pop(place).size
-        return True
+        """A series that has no point of this step or the one before, if there is one: a key's before a channel's."""
+        for (place, name), series in self._keys_by_age.items():
+            if series.last < self._step - 1:
+                self._give_up_key(place, name)
+                return True
+            break
+        for place, series in self._channels.items():
+            if series.last < self._step - 1:
+                self._size -= self._channels.pop(place).size
+                return True
+            break
+        return False
 
     def _forget_old(self) -> None:
         """Series without a point within the hour."""
@@ -224,7 +225,7 @@ class RecentSeries:
             self._size -= self._channels.pop(place).size
         for place, of_channel in list(self._keys.items()):
             for name in [each for each, series in of_channel.items() if series.last <= self._step - POINTS]:
-                self._size -= of_channel.pop(name).size
+                self._give_up_key(place, name)
             if not of_channel:
                 del self._keys[place]
 
@@ -279,7 +280,7 @@ class RecentSeries:
         still = max(0, round((still_ms - at_ms) / (STEP_S * 1000)))
         self._step, self._at_ms = int(now_s // STEP_S) - behind, still_ms
         newest = self._step - still
-        for each in saved:
+        for each in sorted(saved, key=lambda each: -each.behind):  # as they are given up
             columns, kind = (CHANNEL_COLUMNS, "d") if each.fairness_key is None else (KEY_COLUMNS, "f")
             series = self._new(len(columns), kind)
             if series is None or not series.begin(newest - each.behind, newest, each.numbers):
@@ -292,6 +293,7 @@ class RecentSeries:
                 self._channels[place] = series
             else:
                 self._keys.setdefault(place, {})[each.fairness_key] = series
+                self._keys_by_age[place, each.fairness_key] = series
 
     # --- keys that somebody asks for ------------------------------------------------------------
 

@@ -101,6 +101,9 @@ class Windows(Generic[Name]):
             window = self._windows[name] = before.get(name) or Window(self._kept_s)
             window.put(at_s, counts)
 
+    def __bool__(self) -> bool:
+        return bool(self._windows)
+
     def of(self, name: Name) -> Window:
         return self._windows[name]
 
@@ -156,6 +159,11 @@ class Rates:
         self._failing: dict[str, Window] = {}
         self._limits: dict[str, _Bucket] = {}
         self._keys: Windows[tuple[bytes, bytes, bytes]] = Windows(kinds.FLOOD_S)
+
+    @property
+    def are_watched(self) -> bool:
+        """Whether there is anything that time alone may make a trouble, or end."""
+        return bool(self._failing or self._limits or self._keys)
 
     def failing(
         self, rows: Iterable[Failing], now_s: float, is_reported: Callable[[str], bool]

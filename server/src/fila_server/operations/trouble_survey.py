@@ -5,7 +5,8 @@
     records                ──► loss and damage until they are acknowledged; since when something is paused, by whom, why
 
 A look asks for PAGES_A_LOOK pages at most, each of a slice of the broker's queues or buckets, so a look costs the same
-whatever is stored. A broker of some thousand queues is seen whole at each look, one of 20,000 every ten seconds.
+whatever is stored. A broker of some thousand queues is seen whole at each look, one of 20,000 every ten seconds. While
+nothing stirs the snapshot is the same one, and so are the facts: once time brings nothing either, none are asked for.
 """
 
 from __future__ import annotations
@@ -42,9 +43,16 @@ class TroubleSurvey:
         self._begun: dict[bytes, pauses.Paused | None] = {}
         self._looked = 0
         self._round = _Round()
+        self._settled: Snapshot | None = None
+        """What holds until something stirs, if `circuits` stay as they were."""
+        self._circuits_then: list[Circuit] = []
 
     async def look(self, snapshot: Snapshot, now_s: float, wall_ms: int) -> None:
         """Ask for some pages more; where that was the last one, judge. Raises FilaServerError."""
+        if snapshot is self._settled and self._circuits_then == list(self._circuits()):
+            self._troubles.hold(now_s)
+            return
+        self._round.begin(snapshot)
         for _ in range(PAGES_A_LOOK):
             asked = self._round.next_page()
             reply = await self._broker.call(commands.TROUBLES_PAGE, asked.SerializeToString())
@@ -54,17 +62,19 @@ class TroubleSurvey:
         else:
             return
         facts = self._round.facts()
+        is_whole = self._round.snapshot is snapshot
         self._round = _Round()
         facts.pauses = await self._with_beginnings(facts.pauses)
         facts.lost, facts.damaged = await self._damage.look(snapshot, wall_ms)
         if snapshot.totals.disk_level:
             facts.disk = Disk(snapshot.totals.disk_level >= _FULL, snapshot.totals.disk_free_bytes)
-        facts.circuits = list(self._circuits())
+        facts.circuits = self._circuits_then = list(self._circuits())
         facts.keys = snapshot.keys
         facts.channels = {
             (queue.name, channel.name): channel for queue in snapshot.queues for channel in queue.channels
         }
-        self._troubles.look(facts, now_s, wall_ms)
+        is_settled = self._troubles.look(facts, now_s, wall_ms)
+        self._settled = snapshot if is_whole and is_settled else None
 
     async def _with_beginnings(self, found: Sequence[Pause]) -> list[Pause]:
         begun, self._begun = self._begun, {}
@@ -96,6 +106,8 @@ class _Round:
     """The pages of all queues, then those of all buckets."""
 
     def __init__(self) -> None:
+        self.snapshot: Snapshot | None = None
+        """The one that it began with."""
         self._part = _QUEUES
         self._cursor = self._capacity = 0
         self._rows: dict[str, list[Any]] = {"unserved": [], "paused": [], "failing": [], "limits": []}
@@ -103,6 +115,10 @@ class _Round:
     @property
     def is_over(self) -> bool:
         return self._part > _BUCKETS
+
+    def begin(self, snapshot: Snapshot) -> None:
+        """With this snapshot, unless it has begun."""
+        self.snapshot = self.snapshot or snapshot
 
     def next_page(self) -> Any:
         return seam_frames.TroublesPage(part=self._part, cursor=self._cursor, capacity=self._capacity)

@@ -84,8 +84,8 @@ class Troubles:
 
     # --- looking --------------------------------------------------------------------------------
 
-    def look(self, facts: Facts, now_s: float, wall_ms: int) -> None:
-        """Take the facts of a look; emit what begins and what ends."""
+    def look(self, facts: Facts, now_s: float, wall_ms: int) -> bool:
+        """Take the facts of a look; emit what begins and what ends. True: the same facts later would change nothing."""
         for seen in self._so_now(facts, now_s):
             trouble = self._kept.get(seen.about)
             if trouble is None:
@@ -108,6 +108,12 @@ class Troubles:
         self._ranked = sorted(
             (each for each in self._kept.values() if each.is_reported), key=lambda each: each.rank
         )
+        self._looked_s = now_s
+        are_so = all(each.is_reported and each.last_s == now_s for each in self._kept.values())
+        return are_so and not self._rates.are_watched
+
+    def hold(self, now_s: float) -> None:
+        """The facts are those of the last look."""
         self._looked_s = now_s
 
     def _so_now(self, facts: Facts, now_s: float) -> Iterator[_Seen]:

@@ -67,8 +67,8 @@ class Services:
         self._health = health.aio.HealthServicer()
         self._broker, self._group = broker, group
         self._group_commands = GroupCommands(broker, group, node)
-        self._recent_series = RecentSeries()
-        self._hour = HourFile(self._recent_series, config.server.data_dir)
+        self.recent_series = RecentSeries()
+        self._hour = HourFile(self.recent_series, config.server.data_dir)
         self.troubles = Troubles()
         self.schedules = Schedules(broker, config.limits, identity.admission)
         keyring = Keyring(broker, identity.admission, config.limits)
@@ -81,7 +81,7 @@ class Services:
                 config.storage.durability,
                 config.server.data_dir,
                 identity,
-                self._recent_series,
+                self.recent_series,
                 self.troubles,
                 self.schedules,
                 config.history,
@@ -108,7 +108,7 @@ class Services:
 
     async def _record(self) -> None:
         await self._hour.load(time.monotonic(), time.time_ns() // 1_000_000)
-        await record(self._recent_series, self._broker.call, lambda: self._broker.stirs, keep=self._hour.keep)
+        await record(self.recent_series, self._broker.call, lambda: self._broker.stirs, keep=self._hour.keep)
 
     async def say_not_serving(self) -> None:
         """Tell load balancers to go elsewhere while calls in hand finish; for good."""

@@ -377,10 +377,10 @@ CLUSTER_CLOCK = _gauge("fila.cluster.clock_offset", "s", "Its clock, less that o
 
 # --- the edge ---------------------------------------------------------------------------------------------------
 CONNECTIONS = _gauge("fila.connections", "{connection}", "Connections of clients, over gRPC and Redis.")
-UNREAD = _gauge(
-    "fila.answers.unread", "By", "Answers of 4 KiB and more that their clients have not read yet."
-)
+UNREAD = _gauge("fila.answers.unread", "By", "Answers of 4 KiB and more that clients have not read.")
 UNREAD_MAX = _gauge("fila.answers.unread_max", "By", "As many before pulls wait and reads are refused.")
+EVENTS_KEPT = _gauge("fila.events.kept", "{event}", "Events that a watcher can still be told.")
+HOUR = _gauge("fila.hour", "By", "Memory of the last hour's points of channels and keys.")
 
 # --- the core ---------------------------------------------------------------------------------------------------
 REFUSED = _counter("fila.messages.refused", "{message}", "Messages not taken, by the reason told.", REASON)

@@ -117,11 +117,13 @@ ScheduleReader = Callable[[], Sequence[ScheduleReading]]
 
 
 class EdgeReading(NamedTuple):
-    """What clients hold at this moment, whatever they came to."""
+    """What is held outside the core at this moment: by clients, whatever they came to, and for those that look back."""
 
     connections: int
     unread_bytes: int
     unread_bytes_max: int
+    events: int
+    hour_bytes: int
 
 
 EdgeReader = Callable[[], EdgeReading | None]
@@ -208,6 +210,8 @@ def all_series(
         yield _one(c.CONNECTIONS, edge.connections)
         yield _one(c.UNREAD, edge.unread_bytes)
         yield _one(c.UNREAD_MAX, edge.unread_bytes_max)
+        yield _one(c.EVENTS_KEPT, edge.events)
+        yield _one(c.HOUR, edge.hour_bytes)
     if group is not None:
         yield from group_series(group)
     yield from _core(snapshot, group.group if group else "")

@@ -28,7 +28,8 @@ from fila_server.core.lifecycle.seek cimport channel_rebuild
 from fila_server.core.lifecycle.sending cimport deliveries_loaded, pull_answer
 from fila_server.core.maintenance.retention cimport housekeeping, idle_expire, message_expired
 from fila_server.core.protocol.commands cimport (
-    DELETE_CHANNEL, DELETE_QUEUE, LISTENED, METRICS, SCHEDULE_CHANGE, STORED_BYTES, TROUBLES_PAGE, WATCH_ROWS,
+    DELETE_CHANNEL, DELETE_QUEUE, LISTENED, METRICS, OPERATION_RECORDS_READ, SCHEDULE_CHANGE, STORED_BYTES,
+    TROUBLES_PAGE, WATCH_ROWS,
 )
 from fila_server.core.runtime.commit cimport pass_write, writes_begin
 from fila_server.core.runtime.confirming cimport Group, group_now, group_wakes
@@ -77,7 +78,7 @@ cdef bint _drain(Core* core) noexcept nogil:
         count += 1
         core.counters.commands += 1
         core.counters.stirs += command.kind not in (
-            LISTENED, METRICS, STORED_BYTES, TROUBLES_PAGE, WATCH_ROWS)
+            LISTENED, METRICS, OPERATION_RECORDS_READ, STORED_BYTES, TROUBLES_PAGE, WATCH_ROWS)
         core.counters.work += 1
         if command_run(core, command):
             command_free(command)
