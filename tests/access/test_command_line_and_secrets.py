@@ -130,7 +130,7 @@ def test_a_name_is_shown_before_it_is_forgotten_and_asked_about(guarded: Guarded
     assert (last.returncode, "last admin" in last.stderr) == (1, True)
 
 
-def test_a_link_is_made_shown_used_and_revoked_by_whoever_manages_the_queue(guarded: Guarded, tmp_path: Path):
+def test_who_manages_a_queue_makes_shows_uses_and_revokes_a_link(guarded: Guarded, tmp_path: Path):
     def run(*arguments: str, key: str) -> Any:
         return fila(guarded, *arguments, key=key, folder=tmp_path)
 
@@ -164,7 +164,7 @@ def test_a_link_is_made_shown_used_and_revoked_by_whoever_manages_the_queue(guar
     assert "not valid" in run("queue", "list", key=key).stderr
 
 
-def test_whoever_may_view_sees_who_waits_and_peeks_at_nothing(guarded: Guarded, tmp_path: Path):
+def test_who_may_view_sees_who_waits_and_peeks_at_nothing(guarded: Guarded, tmp_path: Path):
     queue = make_queue(guarded, "cli.viewed")
     key = guarded.make_key("viewer").key
     granted = fila(

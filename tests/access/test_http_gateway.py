@@ -79,7 +79,7 @@ async def test_a_key_comes_from_afar_by_tls_or_where_plaintext_is_allowed(tmp_pa
                 with_keys.enter(text.encode(), "10.0.0.1", encrypted=False)
 
 
-async def test_a_certificate_is_whoever_its_names_say_and_a_key_wins(tmp_path: Path):
+async def test_a_certificate_stands_for_the_caller_that_its_names_say_and_a_key_wins(tmp_path: Path):
     with_keys = gateway(tmp_path, is_on=True)
     text, key = keys.make(os.urandom)
     await with_keys.directory.change(

@@ -193,7 +193,7 @@ def test_events_are_told_no_longer_than_the_right_to_them_lasts(guarded: Guarded
         assert refusal(lambda stream=stream: list(stream))[0] == "PERMISSION_DENIED"
 
 
-def test_what_admins_do_with_keys_is_told_to_whoever_watches(guarded: Guarded):
+def test_watchers_are_told_what_admins_do_with_keys(guarded: Guarded):
     guarded.make_key("told-of", "produce told.*")
     answers = guarded.admin.admin.WatchEvents(events_pb2.WatchEventsRequest(kinds=["access"]), timeout=20)
     events = [event for answer in answers for event in answer.events if event.details["name"] == "told-of"]

@@ -229,7 +229,7 @@ def test_another_right_on_the_queue_is_not_enough_and_the_missing_one_is_named(
 
 
 @pytest.mark.parametrize(("name", "need"), ROWS)
-def test_whoever_may_view_looks_at_numbers_and_events_and_does_nothing_else(
+def test_who_may_view_looks_at_numbers_and_events_and_does_nothing_else(
     callers: Callers, name: str, need: Need
 ):
     code, sentence, _ = outcome(callers, callers.keys["view"], name, need, QUEUE)
@@ -398,7 +398,7 @@ def test_a_connection_of_an_admin_that_is_none_any_more_changes_nothing(callers:
     connection.close()
 
 
-def test_client_list_names_whoever_it_is(callers: Callers):
+def test_client_list_names_each_caller(callers: Callers):
     connection = Redis(callers.guarded.running.addresses["redis"], callers.keys["produce"].key)
     assert b" user=only-produce " in connection.ask("CLIENT LIST")
     connection.close()

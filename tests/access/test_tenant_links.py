@@ -226,7 +226,7 @@ def test_a_link_that_cannot_be_is_refused_with_its_bound(shared: Guarded, fields
     assert said in refusal(lambda: make_link(shared, **fields))[1]
 
 
-def test_whoever_manages_one_queue_makes_sees_and_revokes_links_of_that_one(shared: Guarded):
+def test_who_manages_one_queue_makes_sees_and_revokes_links_of_that_one(shared: Guarded):
     make_queue(shared, "managed-elsewhere")
     manager = shared.make_key("link-manager", "manage managed-elsewhere")
     _, of_shared = make_link(shared)

@@ -82,7 +82,7 @@ def test_a_stream_is_opened_at_the_one_that_serves(fila, broker: FakeBroker, sta
     assert "WatchEvents" not in methods(standby)
 
 
-def test_whoever_may_not_ask_for_the_status_has_found_the_owner(
+def test_who_may_not_ask_for_the_status_has_found_the_owner(
     fila, two_queues: FakeBroker, standby: FakeBroker
 ):
     stands_by(standby)

@@ -106,7 +106,7 @@ def last(told: list[tuple[int, Event]], kind: type, node: int | None = None) -> 
 
 
 @given(histories, st.integers(0, 20_000))
-def test_whoever_bids_has_a_cause_and_nothing_against_it(history, wait_ms):
+def test_a_node_that_bids_has_a_cause_and_nothing_against_it(history, wait_ms):
     told, watch = played(history), Watch(ME, SKEW_MAX_MS)
     for at_ms, event in told:
         watch.take(at_ms, event)

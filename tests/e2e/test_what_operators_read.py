@@ -64,7 +64,7 @@ def test_one_broker_is_a_cluster_of_one(server):
     assert server.admin.ListQueues(pb.ListQueuesRequest()).cluster_node_count == 1
 
 
-def test_a_missing_queue_is_told_the_same_to_whoever_meant_something_else(server):
+def test_a_missing_queue_is_told_the_same_to_a_caller_that_meant_something_else(server):
     for call, request in (
         (server.admin.DeleteQueue, pb.DeleteQueueRequest(queue="nowhere")),
         (server.admin.GetStats, pb.GetStatsRequest(queue="nowhere")),

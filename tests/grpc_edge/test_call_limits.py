@@ -40,7 +40,7 @@ def test_one_key_has_a_quarter_of_the_places_and_others_have_theirs():
     places.take(5, of_key(1), SMALL)
 
 
-def test_whoever_asks_for_health_once_is_answered_however_many_others_stay():
+def test_a_caller_that_asks_for_health_once_is_answered_however_many_others_stay():
     places = CallLimits(8)
     assert [places.take(port, of_stranger(port), SMALL) for port in (1, 2)] == [0, 0]
     assert places.take(3, of_stranger(3), SMALL) == 1

@@ -224,7 +224,9 @@ def test_answers_of_the_health_service_that_nobody_reads_are_bounded(server: Run
 @pytest.mark.parametrize(
     "sent", [b"\0" + struct.pack(">I", 1 << 20), message(b"") + message(b"x")], ids=["large", "two"]
 )
-def test_of_whoever_asks_for_health_no_more_than_a_name_is_taken(server: RunningServer, sent: bytes) -> None:
+def test_of_a_caller_that_asks_for_health_no_more_than_a_name_is_taken(
+    server: RunningServer, sent: bytes
+) -> None:
     """Who shows no key would else hold what honest clients' large messages need."""
     with RawClient(server.addresses["grpc"]) as client:
         client.begin(1, "/grpc.health.v1.Health/Watch")

@@ -148,7 +148,7 @@ class Told:
 
 
 @pytest.mark.parametrize(("comes", "leaves"), [(CALL, GONE), (UNWELCOME, GONE), (REDIS_OPENED, REDIS_GONE)])
-def test_nothing_is_begun_for_whoever_came_and_left_between_two_turns(comes: int, leaves: int):
+def test_nothing_is_begun_for_a_call_that_came_and_left_between_two_turns(comes: int, leaves: int):
     begun: list[tuple[int, int]] = []
     edge = Told()
     calls = PythonCalls(cast("Any", edge), cast("Any", None), [], 9, lambda _: None)

@@ -136,7 +136,7 @@ def test_a_client_that_closes_its_side_reads_the_answers_to_what_it_asked(
         client.until_closed()
 
 
-def test_whoever_waits_for_messages_and_closes_its_side_is_gone(server: RunningServer) -> None:
+def test_a_client_that_waits_for_messages_and_closes_its_side_is_gone(server: RunningServer) -> None:
     server.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="closed"))
     with RawClient(server.addresses["grpc"]) as client:
         client.begin(1, CONSUME)

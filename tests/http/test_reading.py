@@ -238,7 +238,7 @@ async def test_a_mistake_in_a_process_is_told_in_its_own_words(translators):
     assert await translators.read("key", BATCH, said(), batch(100))
 
 
-async def test_whoever_leaves_while_a_process_works_leaves_it_to_nobody_else(translators):
+async def test_a_caller_that_leaves_while_a_process_works_leaves_it_to_nobody_else(translators):
     await translators.read("key", BATCH, said(), batch(1))
     leaving = asyncio.ensure_future(translators.read("key", BATCH, said(), batch(100)))
     await asyncio.sleep(0)

@@ -64,7 +64,7 @@ def test_equal_turns_of_unequal_keys_are_named():
     assert 6 < until_it_is_named(waiting(ant, bee), [ant, bee]) < 30
 
 
-def test_whoever_wants_no_tokens_for_sure_or_has_another_weight_begins_a_new_interval():
+def test_a_key_that_may_want_no_tokens_or_has_another_weight_begins_a_new_interval():
     ant, bee = key("ant", 0), key("bee", 1)
     line = waiting(ant, bee)
     for change in range(9):

@@ -175,7 +175,7 @@ def delivered_as(tables: Tables, offsets: list[int]) -> Tables:
     return told(tables, rows)
 
 
-def test_one_that_waits_hands_over_its_place_and_whoever_goes_before_it_is_named():
+def test_one_that_waits_hands_over_its_place_and_what_goes_before_it_is_named():
     line = Line()
     line.replace()
     behind = line.add()

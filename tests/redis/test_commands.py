@@ -313,7 +313,9 @@ async def test_config_of_the_server_is_kept_and_shown_as_set(start_server: Start
     await client.close()
 
 
-async def test_what_config_set_keeps_of_a_queue_goes_with_it_whoever_ends_it(orders: RawClient, admin: Any):
+async def test_what_config_set_keeps_of_a_queue_goes_when_either_protocol_ends_it(
+    orders: RawClient, admin: Any
+):
     def kept() -> list[str]:
         entries = admin.ListConfig(admin_pb2.ListConfigRequest(prefix="_fila.redis.segment_size/")).entries
         return [entry.key for entry in entries]

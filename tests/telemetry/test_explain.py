@@ -270,7 +270,7 @@ def test_a_key_that_is_alone_is_never_told_that_others_had_its_turn(engine):
     assert ms(waits) == (waits.no_consumer_ms, 0, 0, 0)
 
 
-def test_a_channel_that_stands_still_has_no_consumer_whoever_else_waits(engine):
+def test_a_channel_that_stands_still_has_no_consumer_while_others_wait(engine):
     send(engine, "noisy", 10)
     send(engine, "acme", 10)
     engine.sleep(5000)

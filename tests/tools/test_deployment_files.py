@@ -160,7 +160,7 @@ def test_the_units_of_broker_console_and_gateway_have_one_sandbox():
     assert sandbox("fila.service") == sandbox("fila-console.service") == sandbox("fila-http.service")
 
 
-def test_whoever_stops_the_server_waits_for_its_drain():
+def test_what_stops_the_server_waits_for_its_drain():
     seconds = re.search(r"^TimeoutStopSec=(\d+)", (DEPLOY / "fila.service").read_text(), re.MULTILINE)
 
     assert int(seconds[1]) > 10

@@ -91,7 +91,7 @@ def test_the_last_run_of_a_slice_on_a_state_counts_whatever_file_has_it(tmp_path
         assert standing(NAMES, SEEDS, runs(*paths), "now").done == NAMES[:2]
 
 
-def test_the_committed_file_has_one_order_whoever_writes_it(tmp_path: Path) -> None:
+def test_the_committed_file_has_one_order_on_every_machine(tmp_path: Path) -> None:
     found = [*green(NAMES[:3], "now", day=2), *green(NAMES[:3], "old", day=1), *green(["gone"], "old")]
     write(tmp_path / "a.jsonl", found, NAMES)
     write(tmp_path / "b.jsonl", runs(tmp_path / "a.jsonl")[::-1], NAMES)
