@@ -14,6 +14,7 @@ import pytest
 from fila import FilaClient
 from fila.errors import NotAllowed, QueueNotFound
 from fila.v1 import admin_pb2, service_pb2
+from tests import forked_python
 from tests.access.guarded_server import Guarded, make_queue, refusal
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]  # a process for each command
@@ -24,7 +25,7 @@ def fila(guarded: Guarded, *arguments: str, key: str, folder: Path, **environ: s
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("FILA_")}
     given = {"FILA_ADDR": guarded.running.addresses["grpc"], "XDG_CONFIG_HOME": str(folder)}
     return subprocess.run(
-        [sys.executable, "-c", "from fila_cli.main import main; main()", *arguments],
+        [forked_python.program(), "-c", "from fila_cli.main import main; main()", *arguments],
         env=inherited | given | ({"FILA_API_KEY": key} if key else {}) | environ,
         capture_output=True, text=True, timeout=30, check=False,
     )  # fmt: skip

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests import forked_python
 from tests.e2e.conftest import RunningServer, launch, wait_until_started
 
 GIVE_UP_S = 25.0
@@ -85,7 +85,7 @@ def start_console(broker: str, *arguments: str, listen: str = "127.0.0.1:0") -> 
     """Start a console for the broker at `broker`; pytest.fail when it says why it does not."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("FILA_")}
     process = subprocess.Popen(
-        [sys.executable, "-c", _ENTRY, "--addr", broker, "console", "--listen", listen, *arguments],
+        [forked_python.program(), "-c", _ENTRY, "--addr", broker, "console", "--listen", listen, *arguments],
         env=environ,
         stdout=subprocess.PIPE,
         text=True,

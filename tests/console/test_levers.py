@@ -6,7 +6,6 @@ import html
 import re
 import shlex
 import subprocess
-import sys
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -14,6 +13,7 @@ from urllib.parse import urlencode
 import pytest
 
 from fila.sync import FilaClient
+from tests import forked_python
 from tests.console.conftest import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -54,9 +54,7 @@ def undone(console: Any, answer: Any) -> Any:
 
 def shell(broker: Any, line: str) -> None:
     """Run a line that a page shows."""
-    prelude = (
-        f'fila() {{ {shlex.quote(sys.executable)} -c "from fila_cli.main import main; main()" "$@"; }}; '
-    )
+    prelude = f'fila() {{ {shlex.quote(forked_python.program())} -c "from fila_cli.main import main; main()" "$@"; }}; '
     environ = {"FILA_ADDR": broker.addresses["grpc"], "PATH": "/usr/bin:/bin"}
     ran = subprocess.run(
         ["bash", "-c", prelude + line], env=environ, capture_output=True, text=True, check=False

@@ -6,7 +6,6 @@ import html
 import re
 import shlex
 import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from fila.schedules import Schedule
 from fila.sync import FilaClient
 from fila_console.wording import moment
+from tests import forked_python
 from tests.console.conftest import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -165,9 +165,7 @@ def test_the_line_that_is_shown_makes_what_the_form_makes(broker, console, clien
 
     line = text_of(console.get(f"{HOME}schedules/line?{urlencode(asked)}"))
     posted(console, "create", asked | {"name": "by-form"})
-    prelude = (
-        f'fila() {{ {shlex.quote(sys.executable)} -c "from fila_cli.main import main; main()" "$@"; }}; '
-    )
+    prelude = f'fila() {{ {shlex.quote(forked_python.program())} -c "from fila_cli.main import main; main()" "$@"; }}; '
     environ = {"FILA_ADDR": broker.addresses["grpc"], "PATH": "/usr/bin:/bin"}
     ran = subprocess.run(
         ["bash", "-c", prelude + line], env=environ, capture_output=True, text=True, check=False

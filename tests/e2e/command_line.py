@@ -6,9 +6,10 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from typing import Any
+
+from tests import forked_python
 
 COMMAND_S_MAX = 30.0
 _ENTRY = "from fila_cli.main import main; main()"
@@ -58,7 +59,7 @@ class CommandLine:
     def run(self, *arguments: str, stdin: str = "") -> Ran:
         environ = {name: value for name, value in os.environ.items() if not name.startswith("FILA_")}
         done = subprocess.run(
-            [sys.executable, "-c", _ENTRY, "--addr", self.address, *arguments],
+            [forked_python.program(), "-c", _ENTRY, "--addr", self.address, *arguments],
             input=stdin,
             capture_output=True,
             text=True,

@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests import forked_python
 from tests.e2e.conftest import StartServer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine")]
@@ -133,10 +133,11 @@ def _environ(folder: Path, address: str) -> dict[str, str]:
     """`fila` and `python` are the ones these tests run with."""
     programs = folder / ".bin"
     programs.mkdir()
+    python = forked_python.program()
     for name, line in (
-        ("python", f'exec "{sys.executable}" "$@"'),
-        ("fila", f'exec "{sys.executable}" -c "from fila_cli.main import main; main()" "$@"'),
-        ("timeout", f'exec "{sys.executable}" -c \'{TIMEOUT}\' "$@"'),
+        ("python", f'exec "{python}" "$@"'),
+        ("fila", f'exec "{python}" -c "from fila_cli.main import main; main()" "$@"'),
+        ("timeout", f'exec "{python}" -c \'{TIMEOUT}\' "$@"'),
     ):
         program = programs / name
         program.write_text(f"#!/bin/sh\n{line}\n")

@@ -16,6 +16,8 @@ from typing import Any, Self
 
 import pytest
 
+from tests import forked_python
+
 START_S_MAX = 20.0
 WAIT_S_MAX = 20.0
 JSON = "application/json"
@@ -157,14 +159,15 @@ class Stream:
         return [next(events) for _ in range(count)]
 
 
-def launch_gateway(folder: Path, arguments: list[str], key: str = "") -> Gateway:
-    """Start one without waiting for it, with `key` in its environment."""
+def launch_gateway(folder: Path, arguments: list[str], key: str = "", *, afresh: bool = False) -> Gateway:
+    """Start one without waiting for it, with `key` in its environment. It is forked, unless `afresh`."""
     folder.mkdir(parents=True, exist_ok=True)
     log_file = folder / f"gateway-{len(list(folder.iterdir()))}.log"
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FILA_")}
     environ = kept | {"FILA_API_KEY": key, "XDG_CONFIG_HOME": str(folder)}
     with log_file.open("wb") as log:
-        process = subprocess.Popen([sys.executable, "-c", *arguments], env=environ, stderr=log, cwd=folder)
+        python = sys.executable if afresh else forked_python.program()
+        process = subprocess.Popen([python, "-c", *arguments], env=environ, stderr=log, cwd=folder)
     return Gateway(process, log_file)
 
 
@@ -185,5 +188,5 @@ def start_by_command(folder: Path, broker: str, *options: str, key: str = "") ->
     )
 
 
-def start_bounded(folder: Path, broker: str, **bounds: Any) -> Gateway:
-    return launch_gateway(folder, [BOUNDED, json.dumps(bounds), broker])
+def start_bounded(folder: Path, broker: str, *, afresh: bool = False, **bounds: Any) -> Gateway:
+    return launch_gateway(folder, [BOUNDED, json.dumps(bounds), broker], afresh=afresh)

@@ -170,7 +170,7 @@ def test_connections_are_bounded_and_one_that_goes_makes_room(bounded_gateway):
 
 
 def test_bodies_of_all_callers_together_are_bounded(bounded_gateway, queue):
-    gateway = bounded_gateway(body_bytes_max=4_000_000, held_bytes_max=5_000_000, body_s_max=1.0)
+    gateway = bounded_gateway(afresh=True, body_bytes_max=4_000_000, held_bytes_max=5_000_000, body_s_max=1.0)
     path = f"/v1/queues/{queue}/messages"
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\ncontent-length: 4000000\r\n\r\n".encode()
     before = resident_bytes(gateway)

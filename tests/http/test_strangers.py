@@ -41,7 +41,9 @@ def guarded_gateway(guarded: Guarded, tmp_path_factory: pytest.TempPathFactory) 
     """A gateway before a broker that asks for keys, with little room."""
     bounds = {"body_bytes_max": BODY_BYTES_MAX, "held_bytes_max": HELD_BYTES_MAX, "body_s_max": BODY_S_MAX}
     running = wait_for_gateway(
-        start_bounded(tmp_path_factory.mktemp("gateway"), guarded.running.addresses["grpc"], **bounds)
+        start_bounded(
+            tmp_path_factory.mktemp("gateway"), guarded.running.addresses["grpc"], afresh=True, **bounds
+        )
     )
     running.post("/v1/queues", {"name": "orders"}, key=guarded.admin_key)
     yield running
@@ -175,7 +177,7 @@ def acks(count: int) -> dict[str, Any]:
 
 
 def test_what_is_small_needs_no_process_and_what_is_not_is_read_in_one(bounded_gateway, queue):
-    gateway = bounded_gateway()
+    gateway = bounded_gateway(afresh=True)
     path = f"/v1/queues/{queue}"
     gateway.post(f"{path}/messages", {"payload": "YQ=="})
     gateway.post(f"{path}/messages", body=bytes(500_000), headers=TEXT)
@@ -201,7 +203,7 @@ def test_a_list_beyond_its_bound_is_refused_in_words(bounded_gateway, queue):
 
 
 def test_a_process_that_ends_fails_one_request_and_the_next_is_read(bounded_gateway, queue):
-    gateway = bounded_gateway()
+    gateway = bounded_gateway(afresh=True)
     path = f"/v1/queues/{queue}/ack/batch"
     gateway.post(path, acks(500))
     (helper,) = helpers_of(gateway)
@@ -218,7 +220,7 @@ def ended(helper: psutil.Process) -> bool:
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_no_process_outlives_its_gateway(bounded_gateway, queue, how):
-    gateway = bounded_gateway()
+    gateway = bounded_gateway(afresh=True)
     gateway.post(f"/v1/queues/{queue}/ack/batch", acks(500))
     helpers = helpers_of(gateway)
     os.kill(gateway.process.pid, how)
@@ -229,7 +231,7 @@ def test_no_process_outlives_its_gateway(bounded_gateway, queue, how):
 
 
 def test_a_stream_of_large_events_is_written_in_one_as_well(bounded_gateway, queue):
-    gateway = bounded_gateway()
+    gateway = bounded_gateway(afresh=True)
     gateway.post(f"/v1/queues/{queue}/messages", body=bytes(100_000), headers=TEXT)
     with gateway.follow(f"/v1/queues/{queue}/log") as stream:
         event, end = stream.events()

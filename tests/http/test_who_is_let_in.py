@@ -226,7 +226,7 @@ def test_a_certificate_that_can_not_be_read_is_one_sentence(guarded: Guarded, tm
 
 def test_without_the_libraries_the_command_says_how_to_install_them(tmp_path: Path):
     hidden = "import sys; sys.modules['uvicorn'] = None; from fila_cli.main import main; main()"
-    gateway = launch_gateway(tmp_path, [hidden, "http"])
+    gateway = launch_gateway(tmp_path, [hidden, "http"], afresh=True)
     assert gateway.process.wait(20) == 1
     (line,) = gateway.log.splitlines()
     assert "pip install httptools orjson starlette uvicorn uvloop" in line

@@ -1,5 +1,8 @@
 """Checkpoints in processes of their own: a core can be put into the arena once a process, and begins there once.
 
+What takes one up is forked (tests/forked_python), so that its libraries lie elsewhere in memory than those of the new
+process that made it.
+
 Also the program of such a process: `python -m tests.recording.checkpointing JSON`.
 """
 
@@ -17,6 +20,7 @@ import pyarrow.parquet as pq
 
 from fila_server.core.replay.replay import NotReplayable
 from fila_server.history_files import checkpoints, columns
+from tests import forked_python
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = "20260302T090000-abcdef"
@@ -55,7 +59,8 @@ class Pieces:
         wanted = {"what": what, "path": str(path), "run": RUN, **more}
         for name in (columns.INPUTS, columns.DECISIONS):
             wanted[name] = [str(self.file(name, number)) for number in numbers]
-        command = [sys.executable, "-m", "tests.recording.checkpointing", json.dumps(wanted)]
+        python = sys.executable if what == "make" else forked_python.program()
+        command = [python, "-m", "tests.recording.checkpointing", json.dumps(wanted)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         answered: dict[str, Any] = json.loads(done.stdout)

@@ -7,7 +7,6 @@ import contextlib
 import json
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 
@@ -19,6 +18,7 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila.v1 import sink_pb2, sink_pb2_grpc
 from fila_server.telemetry.catalog import METRICS
+from tests import forked_python
 from tests.e2e.conftest import start_server  # noqa: F401 - a fixture
 from tests.grpc_edge.raw_http2 import DATA, END_STREAM, RawClient, frame, message
 from tests.telemetry.test_otlp import by_name, collector, take  # noqa: F401 - a fixture
@@ -132,7 +132,14 @@ def test_explain_answers_through_the_command_line(server):
     enqueue(server, 3, tenant="acme")
     time.sleep(0.3)  # a wait that is worth remembering
 
-    command = [sys.executable, "-c", "from fila_cli.main import main; main()", "explain", "orders", "acme"]
+    command = [
+        forked_python.program(),
+        "-c",
+        "from fila_cli.main import main; main()",
+        "explain",
+        "orders",
+        "acme",
+    ]
     command += ["--addr", server.addresses["grpc"], "-o", "json"]
     done = subprocess.run(command, capture_output=True, check=True, text=True)
 
