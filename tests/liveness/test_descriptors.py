@@ -150,6 +150,16 @@ def test_a_small_limit_keeps_a_few_free_all_the_same() -> None:
     counted.descriptors.stop()
 
 
+@pytest.mark.parametrize(
+    ("limit", "free", "wait_s"),
+    [(1200, 150, 0.05), (1200, 1100, 0.5), (65_536, 65_000, 2.98), (1 << 20, 1 << 20, 5)],
+)
+def test_the_more_are_free_the_longer_no_look_is_needed(limit: int, free: int, wait_s: float) -> None:
+    counted = Counted(limit)
+    assert counted.descriptors.wait_s(free) == pytest.approx(wait_s, rel=0.01)
+    counted.descriptors.stop()
+
+
 def test_looking_for_listeners_leaves_nothing_open_that_is_none():
     before = count_open()
     reading, writing = os.pipe()
