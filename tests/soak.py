@@ -48,13 +48,6 @@ CONSOLE = "console/src"
 
 SEEDS, SEEDS_A_SLICE = 5_000, 50
 LIVES, LIVES_A_SLICE = 1_000, 25
-HISTORIES, HISTORIES_A_SLICE = 1_000_000, 20_000
-PROVIDERS, PROVIDERS_A_SLICE = 100, 10
-INTERLEAVINGS, INTERLEAVINGS_A_SLICE = 20_000, 500
-GROUPS, GROUPS_A_SLICE = 10_000, 1_000
-SERVING, SERVING_A_SLICE = 10_000, 1_000
-TRUNCATING, TRUNCATING_A_SLICE = 10_000, 1_000
-COMMITTED, COMMITTED_A_SLICE = 200_000, 10_000
 SANITIZED_SEEDS = 500
 WORLDS = {
     "plain": ("tests.simulation.simulate",),
@@ -62,6 +55,16 @@ WORLDS = {
     "sessions": ("tests.simulation.session_world",),
     "hardships": ("tests.simulation.hardships",),
 }
+RANDOM_RUNS = {
+    "limits": ("shared_limits", 1_000_000, 20_000, CORE),
+    "providers": ("providers", 100, 10, CORE),
+    "log": ("log_interleavings", 20_000, 500, CORE),
+    "group": ("group_world", 10_000, 1_000, CORE),
+    "serving": ("serving_world", 10_000, 1_000, SERVER),
+    "truncating": ("truncating_world", 10_000, 1_000, SERVER),
+    "committed": ("committed_rates", 200_000, 10_000, CORE),
+}
+"""Of each kind: its module, how many runs there are, how many a slice has, and what code they rest on."""
 SANITIZED = ("core", "store")
 FUZZED = {
     "wire": "tests.fuzz.run wire",
@@ -153,27 +156,10 @@ def slices() -> Iterator[Slice]:
         for first in range(1, SEEDS + 1, SEEDS_A_SLICE):
             command = ("-m", *world, str(first), str(SEEDS_A_SLICE))
             yield Slice(kind, f"{first:04}", command, CORE, {"FILA_SIM_JUDGED": str(JUDGED)}, SEEDS_A_SLICE)
-    for first in range(1, HISTORIES + 1, HISTORIES_A_SLICE):
-        command = ("-m", "tests.simulation.shared_limits", str(first), str(HISTORIES_A_SLICE))
-        yield Slice("limits", f"{first:07}", command, CORE, units=HISTORIES_A_SLICE)
-    for first in range(1, PROVIDERS + 1, PROVIDERS_A_SLICE):
-        command = ("-m", "tests.simulation.providers", str(first), str(PROVIDERS_A_SLICE))
-        yield Slice("providers", f"{first:03}", command, CORE, units=PROVIDERS_A_SLICE)
-    for first in range(1, INTERLEAVINGS + 1, INTERLEAVINGS_A_SLICE):
-        command = ("-m", "tests.simulation.log_interleavings", str(first), str(INTERLEAVINGS_A_SLICE))
-        yield Slice("log", f"{first:05}", command, CORE, units=INTERLEAVINGS_A_SLICE)
-    for first in range(1, GROUPS + 1, GROUPS_A_SLICE):
-        command = ("-m", "tests.simulation.group_world", str(first), str(GROUPS_A_SLICE))
-        yield Slice("group", f"{first:05}", command, CORE, units=GROUPS_A_SLICE)
-    for first in range(1, SERVING + 1, SERVING_A_SLICE):
-        command = ("-m", "tests.simulation.serving_world", str(first), str(SERVING_A_SLICE))
-        yield Slice("serving", f"{first:05}", command, SERVER, units=SERVING_A_SLICE)
-    for first in range(1, TRUNCATING + 1, TRUNCATING_A_SLICE):
-        command = ("-m", "tests.simulation.truncating_world", str(first), str(TRUNCATING_A_SLICE))
-        yield Slice("truncating", f"{first:05}", command, SERVER, units=TRUNCATING_A_SLICE)
-    for first in range(1, COMMITTED + 1, COMMITTED_A_SLICE):
-        command = ("-m", "tests.simulation.committed_rates", str(first), str(COMMITTED_A_SLICE))
-        yield Slice("committed", f"{first:06}", command, CORE, units=COMMITTED_A_SLICE)
+    for kind, (module, runs, a_slice, rests_on) in RANDOM_RUNS.items():
+        for first in range(1, runs + 1, a_slice):
+            command = ("-m", f"tests.simulation.{module}", str(first), str(a_slice))
+            yield Slice(kind, f"{first:0{len(str(runs))}}", command, rests_on, units=a_slice)
     for kind, test in CRASHES.items():
         for number in range(LIVES // LIVES_A_SLICE):
             durability = ("fsync", "os")[number % 2]

@@ -218,9 +218,8 @@ class ChannelTwin:
         if not flow.is_sure:
             self._others_were_passed()
         elif flow.ready and self._may_all_come_later(flow, message, in_pass):
-            self.is_unsure(
-                flow
-            )  # if it had nothing left at that moment, it lost its turn and stands at the back
+            # If it had nothing left at that moment, it lost its turn and stands at the back.
+            self.is_unsure(flow)
         self._emptied(flow)
         self.ended_early = False
         return wrong
