@@ -47,12 +47,16 @@ class Series:
 
     def put(self, step: int, row: Sequence[float]) -> None:
         """Write the row of a step, which is newer than all before."""
-        for between in range(max(self.last + 1, step - POINTS + 1), step + 1):
+        numbers = self._numbers
+        # Of a new one nothing is to be overwritten: a broker begins two thousand of them at one look.
+        oldest = step if self.last < 0 else max(self.last + 1, step - POINTS + 1)
+        for between in range(oldest, step + 1):
             at = between % POINTS * self._columns
-            if not math.isnan(old := self._numbers[at + 1]):
+            if not math.isnan(old := numbers[at + 1]):
                 self.served -= old
-            for i in range(self._columns):
-                self._numbers[at + i] = row[i] if between == step else _NAN
+            numbers[at : at + self._columns] = array(
+                numbers.typecode, row if between == step else [_NAN] * self._columns
+            )
         self.served += row[1]
         self.last = step
 
