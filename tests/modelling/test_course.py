@@ -26,9 +26,9 @@ def tables(engine: RecordedEngine):
     return inputs, decisions
 
 
-def came(recorded, policy: str | None = None, seed: int = 0) -> course.Came:
+def came(recorded, policy: str | None = None, seed: int = 0, slowness: float = 1.0) -> course.Came:
     inputs, decisions = recorded
-    return course.run([inputs], [decisions], read_policy(policy) if policy else Policy(), seed)
+    return course.run([inputs], [decisions], read_policy(policy) if policy else Policy(), seed, slowness)
 
 
 def rows(came_of: course.Came):
@@ -260,6 +260,40 @@ def test_a_stream_keeps_its_room_and_is_served_again_when_it_has_settled():
     model = rows(came(recorded))["acme"]
     assert (model["delivered"], model["acked"]) == (8, 8)
     assert model["p99_ms"] == pytest.approx(happened(recorded)["acme"]["p99_ms"], abs=200)
+
+
+def test_a_stream_stays_until_as_many_were_delivered_though_consumers_are_slower():
+    """It left when all was served; slower ones are not as far by then, and who waits longest would be left out."""
+    engine = RecordedEngine()
+    engine.create_queue("q", fairness_key_header="tenant")
+    session = DrivenSession(engine, max_in_flight=1, tracks_begun=False)
+    for _ in range(20):
+        engine.enqueue("q", headers={"tenant": "acme"})
+    for number in range(20):
+        session.read()
+        engine.sleep(5_000)
+        session.say(ack={"sequence": number + 1, "lease_ids": session.lease_ids(number)})
+    session.breaks()
+    engine.sleep(1_000)
+    recorded = tables(engine)
+    model = {slowness: rows(came(recorded, slowness=slowness))["acme"] for slowness in (1.0, 1.5)}
+    assert [model[slowness]["delivered"] for slowness in model] == [20, 20]
+    assert model[1.0]["max_ms"] == pytest.approx(95_000, abs=200)
+    assert model[1.5]["max_ms"] == pytest.approx(142_500, abs=200)
+
+
+def test_a_stream_stays_for_as_long_again_at_most():
+    engine = RecordedEngine()
+    engine.create_queue("q")
+    session = DrivenSession(engine, max_in_flight=1, tracks_begun=False)
+    for _ in range(10):
+        engine.enqueue("q")
+    for number in range(10):
+        session.read()
+        engine.sleep(1_000)
+        session.say(ack={"sequence": number + 1, "lease_ids": session.lease_ids(number)})
+    session.breaks()
+    assert rows(came(tables(engine), slowness=4.0))["default"]["delivered"] == 5
 
 
 def test_a_busy_recording_is_modelled_to_its_end():

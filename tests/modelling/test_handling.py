@@ -9,7 +9,14 @@ from fila_server.modelling.handling import Handling, How
 
 
 def handling(*rows: dict[str, Any], slowness: float = 1.0) -> Handling:
-    plain = {"queue": "q", "channel": "default", "fairness_key": "acme", "offsets": [1], "attempts": [0]}
+    plain = {
+        "pass": 1,
+        "queue": "q",
+        "channel": "default",
+        "fairness_key": "acme",
+        "offsets": [1],
+        "attempts": [0],
+    }
     found = Handling(seed=1, slowness=slowness)
     schema = columns.SCHEMAS[columns.DECISIONS]
     found.take(pa.Table.from_pylist([plain | row for row in rows], schema=schema))

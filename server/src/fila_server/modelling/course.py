@@ -4,6 +4,9 @@ Messages arrive as they were recorded, consumers come with the room that they ha
 it was recorded; where it was delivered for the first time, as others of its key. Nothing waits for a disk. Acks and
 nacks are the model's own, so what they said of leases is left out: a nack's own delay, what a consumer gave back, a
 session that goes on after a broken connection. So are its ids: what a sender took back by them is delivered here.
+
+Streams that were there at the last recorded delivery stay until as many messages were delivered as were recorded. Else
+a course with slower consumers would leave out those who wait longest.
 """
 
 from __future__ import annotations
@@ -113,6 +116,9 @@ class _Course:
         self.scripts = Scripts(policy, core.headers, seed)
         self.served = served
         self.mono_ns, self.wall_ns = core.clocks
+        self.began_ns = self.mono_ns
+        self.delivered = 0
+        self.has_stayed = False
         self.wanted_ns: int | None = self.mono_ns
         self.pass_ns = self.mono_ns
         self.pass_wall_ns = self.wall_ns
@@ -132,11 +138,13 @@ class _Course:
     def take(self, part: pa.Table) -> None:
         """Offer inputs of whole passes, each at its time."""
         pending = False
-        for kind, at_us, token, a, b, data in _rows(part):
+        for kind, number, at_us, token, a, b, data in _rows(part):
             if kind == "pass":
                 if pending:
                     self._settle_down()
                     pending = False
+                if number > self.handling.last_pass:
+                    self._stay()
                 self.pass_ns = max(a, self.pass_ns)
                 self.pass_wall_ns = at_us * 1000
             elif kind == "load":
@@ -152,8 +160,9 @@ class _Course:
             self._settle_down()
 
     def end(self) -> Came:
-        """Let the time go by to the last recorded pass."""
+        """Let the time go by to the last recorded pass, or until as much was delivered."""
         self._until(self.pass_ns)
+        self._stay()
         self._count(cut=True)
         return Came(
             self.served.rows(),
@@ -171,15 +180,25 @@ class _Course:
         self.mono_ns = max(mono_ns, self.mono_ns)
         self.wall_ns = self.pass_wall_ns + self.mono_ns - self.pass_ns
 
-    def _until(self, mono_ns: int) -> None:
-        """Everything that is due by this moment; so an ack comes before the pull of the same moment."""
-        while True:
+    def _until(self, mono_ns: int, enough: int | None = None) -> None:
+        """Everything that is due by this moment, or until so many deliveries are enough; so an ack comes before the
+        pull of the same moment."""
+        while enough is None or self.delivered < enough:
             due = [at for at in (self.wanted_ns, self.due[0][0] if self.due else None) if at is not None]
             if not due or min(due) > mono_ns:
                 return
             self._at(min(due))
             self._settle()
             self._settle_down()
+
+    def _stay(self) -> None:
+        """Let the time go by until as many messages were delivered as were recorded, at most as long again; once. No
+        stream is taken for silent meanwhile: that is counted where the edge listens."""
+        if self.has_stayed:
+            return
+        self.has_stayed = True
+        if self.streams:
+            self._until(2 * self.mono_ns - self.began_ns, enough=self.handling.delivered)
 
     def _settle_down(self) -> None:
         """Passes until nothing more comes of this moment."""
@@ -239,6 +258,7 @@ class _Course:
 
     def _delivered(self, messages: Iterable[messages_pb2.Message]) -> None:
         for message in messages:
+            self.delivered += 1
             reported = message.metadata
             queue, channel = reported.queue_id, reported.channel
             handled = self.handling.of(
@@ -389,14 +409,16 @@ class _Course:
             self._submit(kind, of_key.SerializeToString())
 
 
-def _rows(part: pa.Table) -> Iterator[tuple[str, int, int, int, int, bytes]]:
-    """Passes, commands and loads, with whole bytes."""
+def _rows(part: pa.Table) -> Iterator[tuple[str, int, int, int, int, int, bytes]]:
+    """Passes, commands and loads, with the number of their pass and whole bytes."""
     if pc.any(part.column("goes_on")).as_py():
         part = pa.Table.from_pylist(list(replaying.in_whole(part.to_pylist())), schema=part.schema)
     part = part.filter(pc.is_in(part.column("kind"), pa.array(["pass", "command", "load"])))
     at_us = pc.cast(part.column("at"), pa.int64()).to_pylist()
-    others = [part.column(name).to_pylist() for name in ("token", "a", "b", "data")]
-    return zip(part.column("kind").to_pylist(), at_us, *others, strict=True)
+    kinds, numbers, *others = (
+        part.column(name).to_pylist() for name in ("kind", "pass", "token", "a", "b", "data")
+    )
+    return zip(kinds, numbers, at_us, *others, strict=True)
 
 
 def _copied(table: pa.Table) -> pa.Table:

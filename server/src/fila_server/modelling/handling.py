@@ -46,6 +46,10 @@ class Handling:
         self._known: dict[tuple[str, str], dict[int, int]] = {}
         self._samples: dict[tuple[str, str | None], list[int]] = {}
         self._chance = random.Random(seed)  # noqa: S311 - the same course for the same seed
+        self.delivered = 0
+        """How many deliveries were recorded."""
+        self.last_pass = 0
+        """In which the last of them was."""
         self.drawn = 0
         """Deliveries that were not recorded."""
         self.unknown = 0
@@ -56,7 +60,17 @@ class Handling:
         wanted = pc.is_in(
             decisions.column("kind"), pa.array([*_HOW, "delivered", "returned", "dead_lettered"])
         )
-        names = ["kind", "queue", "channel", "fairness_key", "reason", "offsets", "attempts", "held_ms"]
+        names = [
+            "pass",
+            "kind",
+            "queue",
+            "channel",
+            "fairness_key",
+            "reason",
+            "offsets",
+            "attempts",
+            "held_ms",
+        ]
         for row in decisions.select(names).filter(wanted).to_pylist():
             for name in ("attempts", "held_ms"):
                 row[name] = row[name] and spread(row[name], len(row["offsets"]))
@@ -66,6 +80,8 @@ class Handling:
                     self._rejected(known, row)
                 continue
             if row["kind"] == "delivered":  # until it is known how it ends: not by its consumer
+                self.delivered += len(row["offsets"])
+                self.last_pass = max(self.last_pass, row["pass"])
                 for offset, attempt in zip(row["offsets"], row["attempts"], strict=True):
                     known[_place(offset, attempt)] = How.EXPIRED
                 continue
