@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,8 @@ class Contexts:
 
     def save(self, state: dict[str, Any]) -> None:
         """Write it beside and move it over, so that nobody reads half a file."""
+        import tempfile
+
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             handle, beside = tempfile.mkstemp(dir=self._path.parent, prefix=".contexts-")

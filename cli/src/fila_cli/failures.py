@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fila_cli.address import targets_of
-from fila_cli.settings import SETTINGS
 from fila_cli.values import Duration, Size, duration_text, size_text
 
 if TYPE_CHECKING:
@@ -175,6 +174,8 @@ def _words_of(field: str) -> tuple[str, Any] | None:
         return f"--retry: the {which}", duration_text if field.endswith("_ms") else None
     if re.fullmatch(r"(paused_)?channels(\[\d+\])?", field):
         return field.replace("_", "-"), None  # a file has them, and no flag does
+    from fila_cli.settings import SETTINGS
+
     for setting in SETTINGS:
         if setting.field == re.sub(r"\[.*\]$", "", field):
             durations, sizes = isinstance(setting.type, Duration), isinstance(setting.type, Size)

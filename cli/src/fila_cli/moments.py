@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from datetime import time as time_of_day
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 _DAY_AND_TIME = re.compile(
     r"(?:(?P<day>today|tomorrow|\d{4}-\d\d-\d\d)[T ])?(?P<hour>\d\d?)(?P<rest>:\d\d(?::\d\d)?)"
@@ -58,6 +57,8 @@ def _zone(name: str | None, offset: str | None) -> tzinfo | None:
         return time_of_day.fromisoformat(f"00:00{offset.strip()}").tzinfo
     if name is None:
         return None
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -35,15 +35,13 @@ from fila_server.config import load as config
 from fila_server.config.schema import Config, History
 from fila_server.descriptors import Descriptors, raise_limit
 from fila_server.history_files import command_line as history_commands
+from fila_server.one_line import EXIT_USAGE, OneLine, fail
 from fila_server.opening import OURS_ALONE, open_engine
 from fila_server.telemetry.probes import LoadingPage
 from fila_server.usage import (
     EXIT_FAILED,
     EXIT_NOT_CLOSED,
-    EXIT_USAGE,
     Asked,
-    OneLine,
-    fail,
     load_or_exit,
     say_version,
 )

@@ -1,21 +1,20 @@
-"""The command line of `fila-server`: what was asked for, its version, and one line for what was not understood."""
+"""The command line of `fila-server`: what was asked for, and its version."""
 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple
 
 import click
 
 from fila_server import errors
 from fila_server.config import load
 from fila_server.config.load import LoadedConfig
+from fila_server.one_line import EXIT_USAGE, fail
 from fila_server.version import commit, version
 
 EXIT_FAILED = 1
-EXIT_USAGE = 2
 EXIT_NOT_CLOSED = 3
 """A stop took too long and left the store as it was."""
 
@@ -32,26 +31,6 @@ def say_version(context: click.Context, _param: click.Parameter, wanted: bool) -
     if wanted:
         click.echo(f"fila-server {version()} (commit {commit()})")
         context.exit()
-
-
-class OneLine(click.Group):
-    """What was not understood is one line, as every other failure here is."""
-
-    def main(self, *args: Any, **extra: Any) -> Any:
-        try:
-            return super().main(*args, **(extra | {"standalone_mode": False}))
-        except click.UsageError as error:
-            text = " ".join(error.format_message().split()).rstrip(".")
-            fail(errors.StartError(f"{text}; 'fila-server --help' shows how"), EXIT_USAGE)
-        except click.Abort:
-            sys.exit(130)
-
-
-def fail(error: errors.StartError, code: int) -> NoReturn:
-    """Say why, in one line, and leave."""
-    line = " ".join(str(error).split())
-    click.echo(f"fila-server: {line}", err=True)
-    sys.exit(code)
 
 
 def load_or_exit(asked: Asked) -> LoadedConfig:

@@ -6,8 +6,6 @@ the fingerprint of what it compiled in `core/fingerprint.txt`.
 
 from __future__ import annotations
 
-import subprocess
-import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -27,6 +25,8 @@ def version() -> str:
 
 
 def _of_checkout() -> str:
+    import tomllib
+
     try:
         reported = tomllib.loads((_HERE.parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
         return str(reported["project"]["version"])
@@ -53,6 +53,8 @@ def core_fingerprint() -> str:
 
 
 def _ask_git() -> str:
+    import subprocess
+
     asked = ["git", "-C", str(_HERE), "rev-parse", "--short=12", "HEAD"]
     try:
         done = subprocess.run(asked, capture_output=True, text=True, timeout=_GIT_S_MAX, check=True)  # noqa: S603 - of our own words

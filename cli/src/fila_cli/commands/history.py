@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -203,9 +201,11 @@ def verify(directories: tuple[Path, ...], head: str, against: str, public_keys: 
     """
     if not any((directory / LIST).is_dir() for directory in directories):
         _recorded(directories[:1])
-    command = [sys.executable, "-m", "fila_server.main", "history", "verify", *map(str, directories)]
+    command = [sys.executable, "-m", "fila_server.history_files", "verify", *map(str, directories)]
     command += [*(["--head", head] if head else []), "--against", against]
     command += [word for file in public_keys for word in ("--public-key", file)]
+    import subprocess
+
     done = subprocess.run(command, check=False, stderr=subprocess.PIPE, text=True)  # noqa: S603 - our own program
     if "No module named" in done.stderr and "fila_server" in done.stderr:
         raise click.ClickException(_ELSEWHERE)
@@ -361,6 +361,8 @@ def _head(listed: Sequence[dict[str, Any]]) -> str:
     links = [entry for entry in listed if "number" in entry]
     if not links:
         return ""
+    import hashlib
+
     last = max(links, key=lambda entry: (entry["run"], entry["number"]))
     return hashlib.sha256(json.dumps(last, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fila_server import errors, logs
-from fila_server.usage import EXIT_FAILED, Asked, fail, load_or_exit
+from fila_server.one_line import fail
+from fila_server.usage import EXIT_FAILED, Asked, load_or_exit
 
 if TYPE_CHECKING:
     from fila_server.backup.taking import Reported

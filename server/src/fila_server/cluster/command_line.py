@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fila_server import errors, logs
-from fila_server.usage import EXIT_FAILED, EXIT_USAGE, Asked, fail, load_or_exit
+from fila_server.one_line import EXIT_USAGE, fail
+from fila_server.usage import EXIT_FAILED, Asked, load_or_exit
 
 if TYPE_CHECKING:
     from fila_server.cluster.reseeding import Held

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -267,12 +265,16 @@ def verify_all(directory: Path, entries: Sequence[Entry], *, is_all: bool = True
     found = segments(entries, str(directory))
     if len(found) == 1 and is_all:
         return [verify(found[0])]
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         return list(pool.map(_in_a_process, found))
 
 
 def _in_a_process(segment: Segment) -> Verdict:
-    command = [sys.executable, "-m", "fila_server.history_files.verifying", json.dumps(asdict(segment))]
+    import subprocess
+
+    command = [sys.executable, "-m", "fila_server.history_files", "segment", json.dumps(asdict(segment))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ourselves
     if done.returncode != 0:
         last = (done.stderr.splitlines() or ["it said nothing"])[-1]
@@ -280,11 +282,8 @@ def _in_a_process(segment: Segment) -> Verdict:
     return Verdict(**json.loads(done.stdout.splitlines()[-1]))
 
 
-def _main(argument: str) -> None:
+def follow_alone(argument: str) -> None:
+    """Print the verdict of one segment, in a process of its own."""
     given = json.loads(argument)
     tuples = {table: tuple(given[table]) for table in ("inputs", "decisions", "changes")}
     print(json.dumps(asdict(verify(Segment(**given | tuples)))))
-
-
-if __name__ == "__main__":
-    _main(sys.argv[1])

@@ -24,7 +24,7 @@ from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, FIRE, STAGE
 from fila_server.core.protocol.problem cimport Problem
 from fila_server.core.protocol.protobuf cimport LEN
-from fila_server.core.requests.parse cimport command_parse
+from fila_server.core.requests.parse cimport command_parse_adopted
 from fila_server.core.runtime.engine cimport CoreEngine
 from fila_server.core.runtime.passes cimport run_pass
 from fila_server.core.state.directory cimport directory_at
@@ -220,19 +220,21 @@ cdef class Replay(CoreEngine):
             take_varint(&kept)
         if kept.bad or length < 0 or length > 1 << 31:
             raise NotReplayable(f"pass {self.number}: the bytes of an input are cut short")
-        bytes = <char*> calloc(1, <size_t> length + 1)
+        bytes = <char*> must_malloc(<size_t> length + 1)
         for i in range(cuts):
             gap, cut = take_varint(c), take_varint(c)
             if at + gap + cut > <uint64_t> length or gap > <uint64_t> (kept.end - kept.at):
                 free(bytes)
                 raise NotReplayable(f"pass {self.number}: the bytes of an input do not fit their length")
             memcpy(bytes + at, kept.at, gap)
+            memset(bytes + at + gap, 0, cut)
             kept.at += gap
             at += gap + cut
         if at + <uint64_t> (kept.end - kept.at) != <uint64_t> length:
             free(bytes)
             raise NotReplayable(f"pass {self.number}: the bytes of an input do not fit their length")
         memcpy(bytes + at, kept.at, kept.end - kept.at)
+        bytes[length] = 0
         return bytes
 
     cdef _command(
@@ -253,9 +255,8 @@ cdef class Replay(CoreEngine):
         if c.bad:
             raise NotReplayable(f"pass {self.number}: the bytes of a command are cut short")
         whole = self._expanded(&c, length)
-        command = command_parse(
+        command = command_parse_adopted(
             <int32_t> kind, <uint64_t> token, whole, <size_t> length, &self.core.limits, &problem)
-        free(whole)
         if command == NULL:
             raise NotReplayable(
                 f"pass {self.number}: a command is none: {problem.text.decode('utf-8', 'replace')}")
