@@ -16,15 +16,26 @@ def make_authority(folder: Path, name: str) -> None:
     )
 
 
-def make_certificate(folder: Path, name: str, alternative: str, signer: str) -> None:
-    """Write NAME.pem and NAME.key, which `signer` has signed for the `alternative` names."""
+def make_certificate(folder: Path, name: str, alternative: str, signer: str, days: int = 2) -> None:
+    """Write NAME.pem and NAME.key, which `signer` has signed for the `alternative` names; fewer than 0 days: over."""
     extension, asked = folder / f"{name}.ext", folder / f"{name}.csr"
     extension.write_text(f"subjectAltName={alternative}\n")
     _openssl(
         "req", "-new", *_NEW_KEY, "-subj", f"/CN={name}", "-keyout", folder / f"{name}.key", "-out", asked
     )
     _openssl(
-        *("x509", "-req", "-days", "2", "-in", asked, "-extfile", extension, "-out", folder / f"{name}.pem"),
+        *(
+            "x509",
+            "-req",
+            "-days",
+            str(days),
+            "-in",
+            asked,
+            "-extfile",
+            extension,
+            "-out",
+            folder / f"{name}.pem",
+        ),
         *("-CA", folder / f"{signer}.pem", "-CAkey", folder / f"{signer}.key", "-CAcreateserial"),
     )
 

@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import secrets
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from broker_process import BrokerProcess
-from certificates import make_authority, make_certificate
+from guarded import Guarded, start_guarded
 from hypothesis import settings
 from pyspark.sql import SparkSession
-
-from fila.v1.auth_pb2 import CreateKeyRequest, CreateKeyResponse, GrantRequest, Permission, Right
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -94,52 +90,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     running.kill()
 
 
-@dataclass(frozen=True)
-class Guarded:
-    """A broker that asks for keys and speaks TLS alone."""
-
-    broker: BrokerProcess
-    key: str
-    """Its admin's."""
-    files: Path
-    """Certificates: ca.pem, which signed the broker's, and other-ca.pem, which did not."""
-
-    @property
-    def options(self) -> dict[str, str]:
-        """What format("fila") is told, but for the key."""
-        return {"address": f"https://{self.broker.address}", "caFile": str(self.files / "ca.pem")}
-
-    def key_of(self, name: str, **patterns: str) -> CreateKeyResponse:
-        """Make a key of that name, which may do `right="pattern pattern"` and nothing beyond."""
-        rights = [
-            Permission(right=Right.Value(f"RIGHT_{right.upper()}"), queue=pattern)
-            for right, listed in patterns.items()
-            for pattern in listed.split()
-        ]
-        self.broker.auth.Grant(GrantRequest(name=name, permissions=rights))
-        made: CreateKeyResponse = self.broker.auth.CreateKey(CreateKeyRequest(name=name))
-        return made
-
-
 @pytest.fixture(scope="session")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    files, folder = tmp_path_factory.mktemp("certificates"), tmp_path_factory.mktemp("guarded")
-    for name in ("ca", "other-ca"):
-        make_authority(files, name)
-    make_certificate(files, "server", "DNS:localhost,IP:127.0.0.1", signer="ca")
-    key = f"fila_admin_{secrets.token_hex(24)}"
-    bootstrap = folder / "bootstrap-key"
-    bootstrap.write_text(key)
-    bootstrap.chmod(0o600)
-    running = BrokerProcess(ROOT, folder, key=key, ca_file=files / "ca.pem")
-    running.start(
-        FILA_AUTH__ENABLED="true",
-        FILA_AUTH__BOOTSTRAP_KEY_FILE=str(bootstrap),
-        FILA_TLS__CERT_FILE=str(files / "server.pem"),
-        FILA_TLS__KEY_FILE=str(files / "server.key"),
-    )
-    yield Guarded(running, key, files)
-    running.kill()
+    running = start_guarded(ROOT, tmp_path_factory.mktemp("guarded"))
+    yield running
+    running.broker.kill()
 
 
 @pytest.fixture(params=["directory", "elsewhere"])

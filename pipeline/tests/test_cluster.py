@@ -1,71 +1,28 @@
-"""On a real cluster, Spark's own: a master and a worker in processes of their own, each Python found by its PATH."""
+"""On a real cluster, Spark's own (spark_cluster.py): a job, and both ends of `format("fila")`."""
 
 from __future__ import annotations
 
 import json
-import os
-import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
-import pyspark
 import pytest
+from spark_cluster import Cluster, environ
 
 from fila_pipeline.history import open_history
 from fila_pipeline.runs import Choices, run_job
 from fila_pipeline.synthetic import noisy_neighbours, record
 
-ROOT = Path(__file__).resolve().parents[2]
-STARTED_S_MAX = 120.0
-
 pytestmark = pytest.mark.soak
-
-
-def environ() -> dict[str, str]:
-    paths = [str(ROOT / "pipeline/src"), str(ROOT / "sdks/python/src")]
-    return {
-        **os.environ,
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "PYTHONPATH": os.pathsep.join(paths),
-        "PYSPARK_PYTHON": "python3",
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-
-
-def started(folder: Path, name: str, said: str, *arguments: str) -> tuple[subprocess.Popen[bytes], str]:
-    """Start a part of the cluster; returns it, and what `said` found in its log."""
-    log = folder / f"{name}.log"
-    command = [str(Path(pyspark.__file__).parent / "bin/spark-class"), f"org.apache.spark.deploy.{name}"]
-    with log.open("wb") as out:
-        process = subprocess.Popen([*command, *arguments], env=environ(), stdout=out, stderr=out, cwd=folder)
-    deadline = time.monotonic() + STARTED_S_MAX
-    while time.monotonic() < deadline and process.poll() is None:
-        found = re.search(said, log.read_text())
-        if found:
-            return process, found[0]
-        time.sleep(0.1)
-    process.kill()
-    raise AssertionError(f"{name} did not start:\n{log.read_text()}")
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a master with one worker."""
-    folder = tmp_path_factory.mktemp("cluster")
-    here = ("--host", "127.0.0.1", "--webui-port", "0")
-    master, address = started(folder, "master.Master", r"spark://127\.0\.0\.1:\d+", "--port", "0", *here)
-    room = ("--cores", "2", "--memory", "2g", "--work-dir", str(folder / "work"))
-    try:
-        worker, _ = started(folder, "worker.Worker", "Successfully registered", *here, *room, address)
-        yield address
-        worker.terminate()
-        worker.wait(60)
-    finally:
-        master.terminate()
-        master.wait(60)
+    """The address of a master with two workers."""
+    running = Cluster(tmp_path_factory.mktemp("cluster"))
+    yield running.master
+    running.stop()
 
 
 def said_by(*command: str) -> str:

@@ -9,8 +9,10 @@ import os
 import pickle
 import secrets
 import shutil
+from pathlib import Path
 
 import pytest
+from guarded import start_guarded
 
 from fila.v1.auth_pb2 import RevokeKeyRequest
 from pyspark_fila import connection
@@ -19,6 +21,7 @@ from pyspark_fila.connection import Connection
 from pyspark_fila.errors import BrokerFailed, OptionInvalid
 from pyspark_fila.options import parse_options
 
+ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = ("FILA_API_KEY", "FILA_CA_FILE", "FILA_CERT_FILE", "FILA_KEY_FILE")
 
 
@@ -72,6 +75,18 @@ def test_the_authority_is_that_of_the_option_or_the_environment(guarded, asked, 
     assert head_of(serverName="localhost") == 4
     with pytest.raises(BrokerFailed, match=r"it is not made out to fila\.example"):
         head_of(serverName="fila.example")
+
+
+def test_a_certificate_that_has_expired_is_told_at_once(tmp_path):
+    expired = start_guarded(ROOT, tmp_path, days=-1)
+    try:
+        given = parse_options(
+            {"queue": "asked", "timeoutMs": "60000", "token": expired.key, **expired.options}
+        )
+        with pytest.raises(BrokerFailed, match="it has expired"):
+            BrokerLog(given.connection, "asked").bounds()
+    finally:
+        expired.broker.kill()
 
 
 def test_the_wrong_scheme_is_named(guarded, broker, asked):
