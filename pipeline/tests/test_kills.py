@@ -158,7 +158,7 @@ def cluster(tmp_path_factory):
 
 
 @pytest.mark.parametrize("seed", range(1, RUNS + 1))
-def test_each_message_is_written_once_and_in_order_whoever_is_killed(cluster, tmp_path, seed):
+def test_each_message_is_written_once_and_in_order_over_kills_of_all_who_write_it(cluster, tmp_path, seed):
     dice = random.Random(seed)
     random.seed(seed)
     scene = Scene(cluster, tmp_path)
