@@ -253,6 +253,18 @@ def test_a_log_in_the_middle_is_told_with_what_it_held(killed: Killed, place: Pa
     assert going_on.report["noted_ms"] > 0
 
 
+@pytest.mark.parametrize("damage", ["deleted", "cut", "zeroed", "one-bit", "doubled"])
+def test_the_log_that_is_damaged_is_the_one_that_is_named(killed: Killed, place: Path, damage: str) -> None:
+    *files, _ = sorted(killed.directory.glob("rocksdb/*.log"))
+    for file in files:
+        copy = place / file.name
+        shutil.copytree(killed.directory, copy)
+        DAMAGE[damage](copy / file.relative_to(killed.directory), killed.earlier)
+
+        with pytest.raises(errors.StoreDamaged, match=f"the write-ahead log {file.name} is"):
+            DrivenEngine({**SETTINGS, "storage.on_damage": "stop"}, directory=copy)
+
+
 @pytest.mark.parametrize("damage", ["deleted", "cut", "older", "doubled", "zeroed", "one-bit"])
 @pytest.mark.parametrize("kind", ["contents", "current"])
 def test_the_table_of_contents_comes_back_from_its_mirror(

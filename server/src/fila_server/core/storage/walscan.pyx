@@ -49,6 +49,7 @@ cdef enum:
 cdef struct Scan:
     WalReport* report
     char file_name[64]
+    char file_before[64]        # empty at the first file
     uint64_t next_sequence      # the one the next batch should start with, 0 = not known
     uint64_t synced             # all up to this one must be there
     uint8_t head[BATCH_HEADER_BYTES]
@@ -75,7 +76,7 @@ cdef void scan_wal(
     scan.report, scan.next_sequence, scan.synced = report, first, synced
     _scan_files(&scan, directory, oldest_log)
     if 0 < scan.next_sequence <= synced:
-        _lost(&scan, scan.next_sequence, synced + 1)
+        _lost(&scan, scan.next_sequence, synced + 1, scan.file_name)
 
 
 cdef void leave_out_bad_batches(const char* directory, int64_t oldest_log, uint64_t first) noexcept nogil:
@@ -175,6 +176,7 @@ cdef void _scan_file(Scan* scan, const char* directory, int64_t number, uint8_t*
     cdef char path[4200]
     cdef ssize_t got
     cdef size_t filled = 0, at
+    memcpy(scan.file_before, scan.file_name, sizeof(scan.file_name))
     snprintf(scan.file_name, sizeof(scan.file_name), "%06lld.log", <long long>number)
     snprintf(path, sizeof(path), "%s/%s", directory, <char*>scan.file_name)
     scan.joining = scan.in_file = scan.out_of_order = scan.bad_checksum = False
@@ -279,7 +281,7 @@ cdef void _batch(Scan* scan) noexcept nogil:
     if sequence < scan.next_sequence:
         scan.out_of_order = True
         report.damaged_regions += 1
-        _name_damage(scan)
+        _name_damage(report, scan.file_name)
         if scan.leaving_out:
             ftruncate(scan.fd, scan.joined_from)
         return
@@ -288,7 +290,7 @@ cdef void _batch(Scan* scan) noexcept nogil:
         report.first_sequence = <int64_t> sequence
     if scan.bad_bytes > 0:
         report.damaged_regions += 1
-        _name_damage(scan)
+        _name_damage(report, scan.file_name)
     if scan.next_sequence != 0 and sequence > scan.next_sequence:
         _gap(scan, sequence)
     scan.next_sequence = sequence + count
@@ -300,24 +302,26 @@ cdef void _batch(Scan* scan) noexcept nogil:
 cdef void _gap(Scan* scan, uint64_t sequence) noexcept nogil:
     """Records are missing before this one."""
     cdef uint64_t unsynced = max(scan.next_sequence, min(sequence, scan.synced + 1))
+    # A file whose first byte begins this batch lacks nothing: the one before it ends too early.
+    cdef bint is_before = not scan.in_file and scan.joined_from == 0 and scan.file_before[0] != 0
     if scan.bad_bytes > 0 or scan.in_file or scan.end_damaged:
         scan.report.batches_lost += 1
         unsynced = sequence                     # none: all of them are lost
     scan.report.records_unsynced += sequence - unsynced
     if unsynced > scan.next_sequence:
-        _lost(scan, scan.next_sequence, unsynced)
+        _lost(scan, scan.next_sequence, unsynced, &scan.file_before[0] if is_before else &scan.file_name[0])
 
 
-cdef void _lost(Scan* scan, uint64_t first, uint64_t end) noexcept nogil:
+cdef void _lost(Scan* scan, uint64_t first, uint64_t end, const char* file_name) noexcept nogil:
     cdef WalReport* report = scan.report
     if report.damaged_regions == 0 and report.logs_missing == 0:
         report.damaged_regions = 1              # bytes that are gone leave nothing that fails a checksum
     report.records_lost += end - first
     if report.first_lost_sequence == 0:
         report.first_lost_sequence = <int64_t> first
-    _name_damage(scan)
+    _name_damage(report, file_name)
 
 
-cdef void _name_damage(Scan* scan) noexcept nogil:
-    if scan.report.first_damaged_file[0] == 0:
-        snprintf(scan.report.first_damaged_file, 64, "%s", <char*>scan.file_name)
+cdef void _name_damage(WalReport* report, const char* file_name) noexcept nogil:
+    if report.first_damaged_file[0] == 0:
+        snprintf(report.first_damaged_file, 64, "%s", file_name)
