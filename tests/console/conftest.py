@@ -165,7 +165,9 @@ def chromium() -> Iterator[Any]:
 
     path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        # One process draws all tabs: to start one for each takes half of what a page costs.
+        options = ["--no-sandbox", "--disable-gpu", "--renderer-process-limit=1"]
+        browser = playwright.chromium.launch(executable_path=path, args=options)
         yield browser
         browser.close()
 
@@ -182,7 +184,9 @@ def complaints() -> Complaints:
 @pytest.fixture(scope="module")
 def window(chromium: Any) -> Any:
     """What the tabs of a module's tests are in."""
-    return chromium.new_context(viewport={"width": 1440, "height": 900})
+    opened = chromium.new_context(viewport={"width": 1440, "height": 900})
+    opened.new_page()  # stays, and keeps the process that draws
+    return opened
 
 
 @pytest.fixture
