@@ -100,6 +100,7 @@ AT_LENGTH = (
     "e2e/test_tutorials.py",
     "grpc_edge/test_floods_over_tls.py",
     "http/test_openapi.py",
+    "http/test_reading.py",
     "http/test_generated_clients.py",
     "simulation/test_forecast.py",
     "simulation/test_preview.py",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 
 import orjson
 import pytest
@@ -37,6 +38,7 @@ WELL_KNOWN = {
     "google.protobuf.FieldMask": st.sampled_from(["", "maxAttempts", "maxAttempts,retry.baseMs"]),
 }
 LEVELS = 3
+EXAMPLES = 4_000 if os.environ.get("FILA_SOAK") else 150
 
 
 def base64_of(payload: bytes) -> st.SearchStrategy[str]:
@@ -93,7 +95,7 @@ def part_of(field) -> str:
     return str((field.containing_oneof or field).name)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(st.data())
 def test_what_is_read_is_what_protobufs_own_reader_reads(data):
     made = data.draw(st.sampled_from(REQUESTS))
@@ -105,7 +107,7 @@ def test_what_is_read_is_what_protobufs_own_reader_reads(data):
 ANSWERS = list({route.response.DESCRIPTOR.full_name: route.response for route in ROUTES}.values())
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(st.data())
 def test_what_is_written_is_what_protobufs_own_writer_writes(data):
     made = data.draw(st.sampled_from(ANSWERS + REQUESTS))
@@ -175,7 +177,7 @@ def test_the_loop_reads_what_is_small_and_has_few_values():
     assert not is_for_the_loop(b'"' + b"x" * (LOOP_BYTES - 1) + b'"')
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(st.data())
 def test_a_name_that_is_given_twice_is_found_and_no_other_is_taken_for_one(data):
     made = data.draw(st.sampled_from(REQUESTS))

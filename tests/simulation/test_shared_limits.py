@@ -14,7 +14,7 @@ from tests.core.driven_session import DrivenSession
 from tests.simulation.histories import Bench
 from tests.simulation.shared_limits import bench
 
-HISTORIES = 1_000
+HISTORIES = 500
 HISTORIES_A_TEST = 250
 INTERVALS_A_HISTORY_MIN = 100
 
