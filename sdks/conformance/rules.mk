@@ -4,6 +4,8 @@
 
 TEST += test-conformance
 
-test-conformance: build $(VENV)/.dev ## Play the conformance scenarios in every language (LANGUAGES=go,js SCENARIOS=dedup for some)
+# Where no language is chosen, make builds the drivers: others wait for the same targets. Scenarios play beside the
+# patterns' programs, since both wait more than they compute.
+test-conformance: build $(VENV)/.dev $(if $(LANGUAGES),,build-js build-go build-java) ## Play the conformance scenarios in every language (LANGUAGES=go,js SCENARIOS=dedup for some)
 	FILA_COSTS=$(CURDIR)/build/costs/conformance.jsonl LANGUAGES=$(LANGUAGES) SCENARIOS="$(SCENARIOS)" \
-		$(PYTEST) $(PYTEST_ARGS) sdks/conformance
+		$(PYTEST) -n 2 --dist loadfile $(PYTEST_ARGS) sdks/conformance
