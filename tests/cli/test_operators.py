@@ -292,18 +292,34 @@ def test_explain_late_and_a_message_tell_nobody_from_busy_in_the_same_words(fila
     for count, why in ((0, nobody), (2, busy)):
         waits: dict[str, Any] = {"nobody_consumes": not count}
         key = events_pb2.LateKey(queue="orders", fairness_key="acme", cause="CAUSE_NO_CONSUMER", **waits)
+        state = watch_pb2.KeyState(fairness_key="acme", state="STATE_NO_CONSUMER", ready=1, **waits)
+        whole = watch_pb2.QueueState(queue="orders", channel="default", ready=1)
+        channel = watch_pb2.WatchedChannel(state=whole, keys=[state], leading=["acme"])
         broker.answers |= {
             "ListLate": events_pb2.ListLateResponse(keys=[key]),
+            "FindKeys": watch_pb2.FindKeysResponse(keys=[state], matched=1),
+            "WatchStats": [watch_pb2.WatchStatsResponse(full=True, channels=[channel])],
             "ExplainKey": admin_pb2.ExplainKeyResponse(
                 state="STATE_NO_CONSUMER", consumers=events_pb2.ChannelConsumers(count=count), **waits
             ),
         }
         assert fila("late").out.rstrip().endswith(why)
         assert f"waits because  {why}\n" in fila("explain", "orders", "acme").out
+        for told in (fila("key", "find", "orders"), fila("watch", "orders", "--once")):
+            assert told.out.rstrip().endswith(why)
     broker.answers["GetMessage"] = admin_pb2.GetMessageResponse(
         state="STATE_WAITING", cause="STATE_NO_CONSUMER", nobody_consumes=True
     )
     assert f"waiting: {nobody}" in fila("message", "show", "orders", "m").out
+
+
+def test_a_tenant_that_watches_its_key_is_not_told_who_consumes(fila, broker: FakeBroker):
+    state = watch_pb2.KeyState(fairness_key="acme", state="STATE_NO_CONSUMER", ready=1)
+    place = watch_pb2.QueueState(queue="orders", channel="default")
+    channel = watch_pb2.WatchedChannel(state=place, keys=[state])
+    broker.answers["WatchStats"] = [watch_pb2.WatchStatsResponse(full=True, channels=[channel])]
+
+    assert fila("watch", "orders", "--once").out.rstrip().endswith("nobody with room consumes this channel")
 
 
 def test_an_interval_that_reads_the_same_at_both_ends_is_one_moment(fila, broker: FakeBroker):

@@ -51,7 +51,9 @@ class FakeBroker:
         named = {key.decode(): self.keys.get(key.decode(), 0) for key in page.keys}
         told = {**(self.keys if page.orders else {}), **named}
         rows = [
-            pb.KeyState(fairness_key=key, ready=count, waits=pb.WaitCauses()).SerializeToString()
+            pb.KeyState(
+                fairness_key=key, ready=count, waits=pb.WaitCauses(), nobody_consumes=True
+            ).SerializeToString()
             for key, count in told.items()
         ]
         state = pb.QueueState(queue="orders", channel="default", ready=sum(self.keys.values()), **self.totals)
@@ -208,6 +210,7 @@ async def test_a_tenant_is_told_its_own_key_and_no_number_of_the_queue(
 
     assert told.channels[0].state == pb.QueueState(queue="orders", channel="default")
     assert [key.fairness_key for key in told.channels[0].keys] == ["acme"]
+    assert not told.channels[0].keys[0].nobody_consumes
     assert b"rival" not in told.SerializeToString()
     await stream.aclose()
 

@@ -12,13 +12,30 @@ from fila_cli.values import age_text
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import ExplainKeyResponse, GetMessageResponse, KeyHead
     from fila.v1.events_pb2 import ChannelConsumers, Forecast, LateKey, Pause, ServedMeanwhile
-    from fila.v1.watch_pb2 import WaitCauses
+    from fila.v1.watch_pb2 import KeyState, WaitCauses
 
 NOBODY = "nobody consumes this channel"
 ALL_FULL = "its consumers hold as many messages as they may"
+NOBODY_WITH_ROOM = "nobody with room consumes this channel"
+"""Of a tenant's key, whose consumers are not told."""
+
+_BRIEFLY = {
+    "no_consumer": ALL_FULL,
+    "not_its_turn": "other keys are served first",
+    "throttled": "throttled",
+    "paused": "paused",
+    "capped": "at its cap",
+    "in_order": "behind an earlier message",
+    "rate_limited": "at the rate an operator set",
+    "beyond_committed": "behind keys with a committed rate",  # and has none itself
+}
+_BRIEFLY_BY_DEFAULT = {
+    "capped": "at the queue's cap for each key",
+    "rate_limited": "at the queue's rate for each key",
+}
 
 _SENTENCE_BY_STATE = {
-    "STATE_NO_CONSUMER": "nobody with room consumes this channel",  # of a tenant's key, whose consumers are not told
+    "STATE_NO_CONSUMER": NOBODY_WITH_ROOM,
     "STATE_NOT_ITS_TURN": "ready; other keys are served before its turn",
     "STATE_THROTTLED": "throttled",
     "STATE_DELAYED": "all it has is delayed",
@@ -190,7 +207,30 @@ def _behind_committed(answer: ExplainKeyResponse | GetMessageResponse, *, is_own
     return _SENTENCE_BY_STATE["STATE_NOT_ITS_TURN" if is_own else "STATE_BEYOND_COMMITTED"]
 
 
-def by_limit(answer: ExplainKeyResponse | GetMessageResponse | LateKey) -> str:
+def briefly(word: str, told: LateKey | KeyState, *, by_default: bool) -> str:
+    """What a key waits for, for a column; `word` as in `no_consumer`."""
+    text = _BRIEFLY.get(word, word.replace("_", " "))
+    if by_default:
+        text = _BRIEFLY_BY_DEFAULT.get(word, text)
+    if word == "beyond_committed" and told.HasField("until"):
+        text = BEYOND_ITS_RATE
+    if told.nobody_consumes:
+        text = NOBODY
+    return f"{text}{by_limit(told)}" if told.blocking_bucket else text
+
+
+def state_briefly(key: KeyState, *, is_own: bool = False) -> str:
+    """The same of a key in numbers; a tenant is told `is_own`, its own, and not who consumes."""
+    from fila.v1 import watch_pb2
+
+    word = watch_pb2.KeyState.State.Name(key.state).removeprefix("STATE_").lower()
+    if is_own and word == "no_consumer":
+        return NOBODY_WITH_ROOM
+    by_default = key.cap_by_default if word == "capped" else key.rate_by_default
+    return briefly(word, key, by_default=by_default)
+
+
+def by_limit(answer: ExplainKeyResponse | GetMessageResponse | LateKey | KeyState) -> str:
     """` by tenant:acme, whose rate 2 is used up`: which limit holds it, and which part of that."""
     from fila.v1 import limit_pb2
 

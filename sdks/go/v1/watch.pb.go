@@ -321,9 +321,11 @@ type KeyState struct {
 	// Which part of the limit of `blocking_bucket` holds it back.
 	BlockingPart LimitPart `protobuf:"varint,27,opt,name=blocking_part,json=blockingPart,proto3,enum=fila.v1.LimitPart" json:"blocking_part,omitempty"`
 	// Which of that limit's rates does, where it has several: 1 is the first.
-	BlockingRate  uint32 `protobuf:"varint,28,opt,name=blocking_rate,json=blockingRate,proto3" json:"blocking_rate,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	BlockingRate uint32 `protobuf:"varint,28,opt,name=blocking_rate,json=blockingRate,proto3" json:"blocking_rate,omitempty"`
+	// Where its state is STATE_NO_CONSUMER: nobody consumes the channel at all, with room or without. A tenant is not told.
+	NobodyConsumes bool `protobuf:"varint,29,opt,name=nobody_consumes,json=nobodyConsumes,proto3" json:"nobody_consumes,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *KeyState) Reset() {
@@ -550,6 +552,13 @@ func (x *KeyState) GetBlockingRate() uint32 {
 		return x.BlockingRate
 	}
 	return 0
+}
+
+func (x *KeyState) GetNobodyConsumes() bool {
+	if x != nil {
+		return x.NobodyConsumes
+	}
+	return false
 }
 
 // One channel of a queue. Names that end in `_total` count since the broker started.
@@ -1779,7 +1788,7 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\vthrottle_ms\x18\x03 \x01(\x04R\n" +
 	"throttleMs\x12\x19\n" +
 	"\bdelay_ms\x18\x04 \x01(\x04R\adelayMs\x12\x17\n" +
-	"\aheld_ms\x18\x05 \x01(\x04R\x06heldMs\"\xb9\n" +
+	"\aheld_ms\x18\x05 \x01(\x04R\x06heldMs\"\xe2\n" +
 	"\n" +
 	"\bKeyState\x12!\n" +
 	"\ffairness_key\x18\x01 \x01(\tR\vfairnessKey\x12-\n" +
@@ -1811,7 +1820,8 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\x14committed_per_second\x18\x19 \x01(\x01R\x12committedPerSecond\x120\n" +
 	"\x14committed_by_default\x18\x1a \x01(\bR\x12committedByDefault\x127\n" +
 	"\rblocking_part\x18\x1b \x01(\x0e2\x12.fila.v1.LimitPartR\fblockingPart\x12#\n" +
-	"\rblocking_rate\x18\x1c \x01(\rR\fblockingRate\"\x84\x02\n" +
+	"\rblocking_rate\x18\x1c \x01(\rR\fblockingRate\x12'\n" +
+	"\x0fnobody_consumes\x18\x1d \x01(\bR\x0enobodyConsumes\"\x84\x02\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11STATE_NO_CONSUMER\x10\x01\x12\x16\n" +

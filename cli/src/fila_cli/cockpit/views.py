@@ -95,7 +95,7 @@ def queue_state(row: QueueRow) -> Text:
     if row.circuit == "half_open":
         return Text("half open", style=HELD)
     if row.depth and not row.consumers and not row.out_per_s:
-        return Text("no consumer", style=HELD if not row.name.endswith(DLQ_SUFFIX) else QUIET)
+        return Text("nobody consumes", style=HELD if not row.name.endswith(DLQ_SUFFIX) else QUIET)
     return Text("")
 
 

@@ -8,7 +8,7 @@ import click
 
 from fila_cli.arguments import channel_option, key_argument, queue_argument, reason_option, yes_option
 from fila_cli.colors import Meaning, Meant
-from fila_cli.explanation import paused_text, when
+from fila_cli.explanation import paused_text, state_briefly, when
 from fila_cli.output import Cell, counted, facts, printable, table
 from fila_cli.session import Group, Session, confirm
 from fila_cli.values import DEFAULT, Count, OrDefault, age_text
@@ -314,12 +314,12 @@ def find(session: Session, queue: str, prefix: str, channel: str, count: int) ->
             each.in_flight,
             age_text(each.waiting_ms) if each.ready else "-",
             each.weight,
-            watch_pb2.KeyState.State.Name(each.state).removeprefix("STATE_").lower().replace("_", " "),
+            state_briefly(each),
         )
         for each in answer.keys
     ]
     headings = ("KEY", "PENDING", "IN FLIGHT", "WAITING", "WEIGHT", "STATE")
-    shown = table(headings, rows, ("WEIGHT", "IN FLIGHT"), ("KEY",)) if rows else ""
+    shown = table(headings, rows, ("WEIGHT", "IN FLIGHT"), ("KEY", "STATE")) if rows else ""
     more = answer.matched - len(rows)
     none = f"{queue} has no key that begins so" if prefix else f"{queue} has no keys just now"
     session.show(answer, f"{shown}\n\n{more} more begin so" if more > 0 else shown, empty=none)

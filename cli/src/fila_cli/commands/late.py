@@ -9,7 +9,7 @@ import click
 
 from fila_cli.arguments import complete_queue
 from fila_cli.colors import Meaning, Meant
-from fila_cli.explanation import ALL_FULL, BEYOND_ITS_RATE, NOBODY, by_limit
+from fila_cli.explanation import briefly
 from fila_cli.output import Cell, Format, more_wait, table
 from fila_cli.session import Command, Session
 from fila_cli.troubles import above, ask_what_is_wrong, told
@@ -22,20 +22,6 @@ if TYPE_CHECKING:
 _HEADINGS = ("QUEUE", "CHANNEL", "KEY", "WAITING", "SINCE", "PENDING", "IN FLIGHT", "WEIGHT", "CAUSE")
 _SPARE = ("WEIGHT", "IN FLIGHT", "SINCE", "CHANNEL", "PENDING")
 _CUT = ("QUEUE", "KEY", "CAUSE")
-_SENTENCE_BY_CAUSE = {
-    "CAUSE_NO_CONSUMER": (ALL_FULL, Meaning.HELD),
-    "CAUSE_NOT_ITS_TURN": ("other keys are served first", Meaning.QUIET),
-    "CAUSE_THROTTLED": ("throttled", Meaning.HELD),
-    "CAUSE_PAUSED": ("paused", Meaning.HELD),
-    "CAUSE_CAPPED": ("at its cap", Meaning.HELD),
-    "CAUSE_IN_ORDER": ("behind an earlier message", Meaning.HELD),
-    "CAUSE_RATE_LIMITED": ("at the rate an operator set", Meaning.HELD),
-    "CAUSE_BEYOND_COMMITTED": ("behind keys with a committed rate", Meaning.HELD),  # and has none itself
-}
-_SENTENCE_BY_DEFAULT = {
-    "CAUSE_CAPPED": "at the queue's cap for each key",
-    "CAUSE_RATE_LIMITED": "at the queue's rate for each key",
-}
 
 
 @click.command(
@@ -98,16 +84,11 @@ def _row(key: LateKey) -> tuple[Cell, ...]:
 def _cause(key: LateKey) -> Meant:
     from fila.v1 import events_pb2
 
-    name = events_pb2.LateKey.Cause.Name(key.cause)
-    text, meaning = _SENTENCE_BY_CAUSE.get(name, (name, Meaning.QUIET))
-    if key.by_default:
-        text = _SENTENCE_BY_DEFAULT.get(name, text)
-    if name == "CAUSE_BEYOND_COMMITTED" and key.HasField("until"):
-        text = BEYOND_ITS_RATE
+    word = events_pb2.LateKey.Cause.Name(key.cause).removeprefix("CAUSE_").lower()
+    text = briefly(word, key, by_default=key.by_default)
+    meaning = Meaning.QUIET if word == "not_its_turn" else Meaning.HELD
     if key.nobody_consumes:
-        text, meaning = NOBODY, Meaning.TROUBLE
-    if key.blocking_bucket:
-        text += by_limit(key)
+        meaning = Meaning.TROUBLE
     if key.HasField("until"):
         left_s = (key.until.ToDatetime(UTC) - datetime.now(UTC)).total_seconds()
         text += f", {age_text(max(0, int(left_s * 1000)))} left"

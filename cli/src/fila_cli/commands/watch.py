@@ -15,6 +15,7 @@ from fila_cli.arguments import (
     is_listed,
     queue_argument,
 )
+from fila_cli.explanation import state_briefly
 from fila_cli.outage import AGAIN_AFTER_S, Outage
 from fila_cli.output import Cell, Format, table
 from fila_cli.session import Command, Session
@@ -38,6 +39,7 @@ _QUEUE_HEADINGS = (
     "QUEUE", "CHANNEL", "READY", "DELAYED", "IN FLIGHT", "IN/S", "SERVED/S", "FAILED/S", "RETURNED/S", "OLDEST",
     "CONSUMERS", "KEYS",
 )  # fmt: skip
+_READY = _QUEUE_HEADINGS.index("READY")
 _KEY_HEADINGS = ("KEY", "PENDING", "IN FLIGHT", "WAITING", "IN/S", "COST/S", "DUE/S", "WEIGHT", "STATE")
 _SPARE = ("RETURNED/S", "DELAYED", "KEYS", "OLDEST", "IN FLIGHT", "CONSUMERS")
 _SPARE_OF_KEYS = ("WEIGHT", "IN FLIGHT", "DUE/S", "IN/S")
@@ -184,8 +186,9 @@ class Screen:
         for place in sorted(self._states):
             known, leading = self._keys.get(place, {}), self._leading.get(place, [])
             named = [name for name in known if name not in leading]
-            if rows := [_key_row(known[name]) for name in (*leading, *named) if name in known]:
-                parts.append(table(_KEY_HEADINGS, rows, _SPARE_OF_KEYS, ("KEY",)))
+            is_own = not self._states[place][_READY]  # a tenant is told nothing of the whole channel
+            if rows := [_key_row(known[name], is_own=is_own) for name in (*leading, *named) if name in known]:
+                parts.append(table(_KEY_HEADINGS, rows, _SPARE_OF_KEYS, ("KEY", "STATE")))
         return "\n\n".join(parts)
 
 
@@ -199,9 +202,7 @@ def _sum_line(sums: QueueSums) -> str:
     )
 
 
-def _key_row(key: KeyState) -> tuple[Cell, ...]:
-    from fila.v1 import watch_pb2
-
+def _key_row(key: KeyState, *, is_own: bool) -> tuple[Cell, ...]:
     return (
         key.fairness_key,
         key.ready + key.delayed,
@@ -211,7 +212,7 @@ def _key_row(key: KeyState) -> tuple[Cell, ...]:
         f"{key.served_per_second:.1f}",
         f"{key.due_per_second:.1f}",
         key.weight,
-        watch_pb2.KeyState.State.Name(key.state).removeprefix("STATE_").lower().replace("_", " "),
+        state_briefly(key, is_own=is_own),
     )
 
 

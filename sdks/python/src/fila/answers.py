@@ -356,6 +356,8 @@ class KeyState:
     """What of `blocking_bucket`'s limit holds it back: `rate`, `slots` or `budget`."""
     blocking_rate: int = 0
     """Which of that limit's rates does, where it has several: 1 is the first."""
+    nobody_consumes: bool = False
+    """Where its state is `no_consumer`: nobody consumes the channel at all, with room or without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

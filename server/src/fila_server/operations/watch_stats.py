@@ -478,6 +478,6 @@ def _leading(watcher: Watcher, look: Look) -> list[str]:
 def _own_row(row: bytes) -> bytes:
     """A row as its tenant is told it: nothing that others make up."""
     key = pb.KeyState.FromString(row)
-    for name in ("blocking_bucket", "due_per_second", "due_total"):
+    for name in ("blocking_bucket", "nobody_consumes", "due_per_second", "due_total"):
         key.ClearField(name)
     return key.SerializeToString()

@@ -84,7 +84,7 @@ class KeySeriesPoint(_message.Message):
     def __init__(self, recorded: bool = ..., arrived: _Optional[float] = ..., served: _Optional[float] = ..., due: _Optional[float] = ..., pending: _Optional[int] = ...) -> None: ...
 
 class KeyState(_message.Message):
-    __slots__ = ["arrived_total", "arriving_per_second", "blocking_bucket", "blocking_part", "blocking_rate", "burst", "cap_by_default", "committed_by_default", "committed_per_second", "delayed", "delivered_per_second", "delivered_total", "due_per_second", "due_total", "fairness_key", "in_flight", "max_in_flight", "paused", "rate_by_default", "rate_per_second", "ready", "served_per_second", "served_total", "state", "until", "waiting_ms", "waits", "weight"]
+    __slots__ = ["arrived_total", "arriving_per_second", "blocking_bucket", "blocking_part", "blocking_rate", "burst", "cap_by_default", "committed_by_default", "committed_per_second", "delayed", "delivered_per_second", "delivered_total", "due_per_second", "due_total", "fairness_key", "in_flight", "max_in_flight", "nobody_consumes", "paused", "rate_by_default", "rate_per_second", "ready", "served_per_second", "served_total", "state", "until", "waiting_ms", "waits", "weight"]
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     ARRIVED_TOTAL_FIELD_NUMBER: _ClassVar[int]
@@ -104,6 +104,7 @@ class KeyState(_message.Message):
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    NOBODY_CONSUMES_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     RATE_BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
     RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
@@ -144,6 +145,7 @@ class KeyState(_message.Message):
     fairness_key: str
     in_flight: int
     max_in_flight: int
+    nobody_consumes: bool
     paused: bool
     rate_by_default: bool
     rate_per_second: float
@@ -155,7 +157,7 @@ class KeyState(_message.Message):
     waiting_ms: int
     waits: WaitCauses
     weight: int
-    def __init__(self, fairness_key: _Optional[str] = ..., state: _Optional[_Union[KeyState.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ..., in_flight: _Optional[int] = ..., waiting_ms: _Optional[int] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., arrived_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., arriving_per_second: _Optional[float] = ..., delivered_per_second: _Optional[float] = ..., served_per_second: _Optional[float] = ..., due_per_second: _Optional[float] = ..., served_total: _Optional[float] = ..., due_total: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ..., cap_by_default: bool = ..., rate_by_default: bool = ..., committed_per_second: _Optional[float] = ..., committed_by_default: bool = ..., blocking_part: _Optional[_Union[_limit_pb2.LimitPart, str]] = ..., blocking_rate: _Optional[int] = ...) -> None: ...
+    def __init__(self, fairness_key: _Optional[str] = ..., state: _Optional[_Union[KeyState.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ..., in_flight: _Optional[int] = ..., waiting_ms: _Optional[int] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., arrived_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., arriving_per_second: _Optional[float] = ..., delivered_per_second: _Optional[float] = ..., served_per_second: _Optional[float] = ..., due_per_second: _Optional[float] = ..., served_total: _Optional[float] = ..., due_total: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ..., cap_by_default: bool = ..., rate_by_default: bool = ..., committed_per_second: _Optional[float] = ..., committed_by_default: bool = ..., blocking_part: _Optional[_Union[_limit_pb2.LimitPart, str]] = ..., blocking_rate: _Optional[int] = ..., nobody_consumes: bool = ...) -> None: ...
 
 class QueueState(_message.Message):
     __slots__ = ["acked_per_second", "acked_total", "active_keys", "arriving_per_second", "channel", "consumers", "dead_lettered_total", "delayed", "delivered_per_second", "delivered_total", "enqueued_total", "failed_per_second", "failed_total", "in_flight", "leased_total", "oldest_age_ms", "oldest_lease_age_ms", "paused", "queue", "ready", "returned_per_second", "returned_total", "served_total", "stored_bytes", "waits"]

@@ -121,6 +121,7 @@ cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text, StepBudg
     buffer_init(&row)
     put_text_field(&row, v1.KEY_STATE_FAIRNESS_KEY, text)
     put_number_field(&row, v1.KEY_STATE_STATE, held.state)
+    put_number_field(&row, v1.KEY_STATE_NOBODY_CONSUMES, held.nobody_consumes)
     if held.bucket != NULL:
         put_text_field(&row, v1.KEY_STATE_BLOCKING_BUCKET, _text(&held.bucket.text))
         put_blocking_part(core, &row, held.sub, v1.KEY_STATE_BLOCKING_PART, v1.KEY_STATE_BLOCKING_RATE)
