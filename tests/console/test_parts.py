@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fila.answers import KeyState
 from fila_console import payloads, wording
 from fila_console.cells import Plot, State, cell, line_points, row
 from fila_console.logins import IDLE_S_MAX, LOGINS_MAX, Logins
-from fila_console.series import STEPS_MAX, Hour, Meter
+from fila_console.series import STEPS_MAX, Hour, Part, Parts
 from fila_console.settings import BadSetting, Broker, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -142,19 +143,61 @@ def test_an_hour_is_no_longer_than_an_hour():
     assert (len(times), times[-1]) == (STEPS_MAX, 7990)
 
 
-def test_a_counter_that_began_anew_is_a_gap_and_no_spike():
-    meter = Meter()
-    assert meter.read(0, 100) is None
-    assert meter.read(1, 110) == 10
-    assert meter.read(2, 0) is None, "the broker started anew"
-    assert meter.read(3, 5) == 5
+# Which part was a key's.
 
 
-def test_a_keys_counter_may_begin_anew_while_the_broker_runs():
-    meter = Meter(begins_anew=True)
-    meter.read(0, 100)
-    assert meter.read(1, 110) == 10
-    assert meter.read(2, 4) == 7, "14 in two seconds"
+def reading(**served: float) -> list[KeyState]:
+    """Each with what it was served so far, of which all was its due."""
+    return [
+        KeyState(fairness_key=key, state="not_its_turn", served_total=cost, due_total=cost)
+        for key, cost in served.items()
+    ]
+
+
+def test_a_burst_of_the_last_second_is_a_part_of_what_was_delivered_meanwhile():
+    parts = Parts()
+    for second in range(5):
+        parts.read(second, 100, reading(acme=60, globex=40))
+    parts.read(5, 300, reading(acme=220, globex=80))
+
+    assert parts.of("acme") == Part(0.8, 0.8)
+    assert parts.of("globex") == Part(0.2, 0.2)
+
+
+def test_a_key_that_came_late_has_its_part_of_what_was_delivered_since():
+    parts = Parts()
+    parts.read(0, 0, reading(acme=0))
+    parts.read(1, 100, reading(acme=100, globex=0))
+    parts.read(2, 120, reading(acme=110, globex=10))
+
+    assert parts.of("globex") == Part(0.5, 0.5)
+    assert parts.of("acme").served == pytest.approx(110 / 120)
+
+
+def test_no_part_is_known_before_a_second_reading_and_where_nothing_was_delivered():
+    parts = Parts()
+    parts.read(0, 50, reading(acme=50))
+    assert parts.of("acme") == Part(None, None)
+    parts.read(1, 50, reading(acme=50, globex=0))
+    assert parts.of("acme") == parts.of("globex") == parts.of("never") == Part(None, None)
+
+
+def test_counters_that_began_anew_say_nothing_until_they_were_seen_twice():
+    parts = Parts()
+    parts.read(0, 100, reading(acme=60, globex=40))
+    parts.read(1, 110, reading(acme=70, globex=0))
+    assert (parts.of("acme").served, parts.of("globex").served) == (1.0, None), "globex was idle, and is new"
+    parts.read(2, 4, reading(acme=4, globex=0))
+    assert parts.of("acme") == Part(None, None), "the broker started anew"
+    parts.read(3, 14, reading(acme=9, globex=5))
+    assert parts.of("acme").served == 0.5
+
+
+def test_a_key_is_due_all_of_it_at_most():
+    parts = Parts()
+    parts.read(0, 0, [KeyState(fairness_key="a", state="throttled")])
+    parts.read(1, 10, [KeyState(fairness_key="a", state="throttled", served_total=2.0, due_total=40.0)])
+    assert parts.of("a") == Part(0.2, 1.0)
 
 
 # Logins.

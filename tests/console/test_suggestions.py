@@ -243,11 +243,11 @@ def test_a_part_is_due_by_weight_to_a_key_that_takes_turns():
 
 def test_of_a_limited_key_the_table_says_so_instead_of_all_of_it():
     def key(state: str, **more) -> KeyState:
-        return KeyState(fairness_key="a", state=state, due_per_second=5.0, **more)
+        return KeyState(fairness_key="a", state=state, **more)
 
-    assert due_lately(key("throttled"), 5.0)["t"] == "limited"
-    assert due_lately(key("not_its_turn"), 20.0)["t"] == "25 %"
-    assert due_lately(key("paused", paused=True), 5.0)["t"] == due_lately(key("empty"), None)["t"] == UNKNOWN
+    assert due_lately(key("throttled"), 1.0)["t"] == "limited"
+    assert due_lately(key("not_its_turn"), 0.25)["t"] == "25 %"
+    assert due_lately(key("paused", paused=True), 1.0)["t"] == due_lately(key("empty"), None)["t"] == UNKNOWN
 
 
 def test_an_hours_due_has_a_gap_where_a_limit_decided():

@@ -115,6 +115,16 @@ def test_the_longest_backlogs_and_waits_lead(engine: DrivenEngine) -> None:
     assert by_wait["first"].state == watch.KeyState.STATE_NO_CONSUMER
 
 
+def test_that_nobody_consumes_is_told_from_consumers_that_are_full(engine: DrivenEngine) -> None:
+    enqueue(engine, "a", 3)
+    nobody, _ = rows(engine, orders=BACKLOG)
+    DrivenSession(engine, "q", max_in_flight=1)
+    full, _ = rows(engine, orders=BACKLOG)
+
+    assert [each["a"].state for each in (nobody, full)] == [watch.KeyState.STATE_NO_CONSUMER] * 2
+    assert (nobody["a"].nobody_consumes, full["a"].nobody_consumes) == (True, False)
+
+
 def test_rates_are_of_the_time_since_the_look_before(engine: DrivenEngine) -> None:
     enqueue(engine, "busy", 4)
     enqueue(engine, "idle", 1)
@@ -130,6 +140,22 @@ def test_rates_are_of_the_time_since_the_look_before(engine: DrivenEngine) -> No
     assert told["busy"].arrived_total == 14
     assert told["busy"].delivered_per_second == pytest.approx(2.5, abs=0.1)
     assert told["busy"].served_per_second == pytest.approx(2.5, abs=0.1)
+
+
+def test_what_a_key_that_was_idle_has_in_flight_is_served_at_once(engine: DrivenEngine) -> None:
+    """Else it would be told later, as a part of what others were served then."""
+    enqueue(engine, "now-and-then")
+    engine.sleep(1000)
+    engine.ack("q", engine.lease("q", 1))
+    before, _ = rows(engine, keys=[b"now-and-then"])
+    enqueue(engine, "now-and-then")
+    engine.lease("q", 1)
+
+    told, got = rows(engine, keys=[b"now-and-then"])
+
+    assert before["now-and-then"].served_total == 1
+    assert told["now-and-then"].served_total == 2
+    assert watch.QueueState.FromString(got.channel).served_total == 2
 
 
 def test_what_goes_within_a_committed_rate_is_a_part_of_the_due(engine: DrivenEngine) -> None:

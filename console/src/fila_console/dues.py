@@ -34,13 +34,13 @@ def due_now(told: KeyExplanation) -> Cell:
     return cell(_NOW.get(told.state) or f"{part(told.due_share)} by weight")
 
 
-def due_lately(told: KeyState, cost_per_second: float | None) -> Cell:
+def due_lately(told: KeyState, due: float | None) -> Cell:
     """What a key was due of all that was served lately, for a narrow column."""
-    if told.paused or not cost_per_second:
+    if told.paused or due is None:
         return cell(UNKNOWN)
     if told.state in HELD:
         return cell("limited", tone="quiet", title="A limit decides what it gets, not its weight")
-    return cell(part(min(1.0, told.due_per_second / cost_per_second)))
+    return cell(part(due))
 
 
 def due_then(point: KeySeriesPoint, channel: SeriesPoint) -> float | None:

@@ -7,56 +7,67 @@ gives no rate until it was seen twice, so that a restart is a gap and no spike.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
+from fila.answers import KeyState
 from fila.watched import KeySeriesPoint, Series, SeriesPoint
 
 STEP_S = 10
 STEPS_MAX = 360
 LINE_STEPS_MIN = 60
 WINDOW_S = 5.0
-"""Over how long a rate that is shown as a number is taken."""
+"""Over how long a part that is shown as a number is taken."""
 
 
-class Meter:
-    """A rate, from readings of a counter."""
+class Part(NamedTuple):
+    """Of the cost that a channel delivered lately, what was a key's and what was its due; None where that is not
+    known."""
 
-    __slots__ = ("_base", "_begins_anew", "_last", "_readings")
+    served: float | None
+    due: float | None
 
-    def __init__(self, *, begins_anew: bool = False) -> None:
-        """`begins_anew`: the counter may begin at 0 again by itself, as a key's does that was idle; then what it shows
-        is what was counted since."""
-        self._readings: deque[tuple[float, float]] = deque()
-        self._begins_anew = begins_anew
-        self._base = 0.0
-        self._last = 0.0
 
-    def read(self, now_s: float, value: float) -> float | None:
-        """Take a reading; return the rate a second over the last few seconds, None until there are two."""
-        if self._begins_anew:
-            if value < self._last:
-                self._base += self._last
-            self._last = value
-            value += self._base
-        if self._readings and value < self._readings[-1][1]:
+class Parts:
+    """Parts of a channel's cost, from readings of its counter and of its keys'.
+
+    A part is a difference of two readings divided by the channel's difference between the same two. Rates that others
+    took over spans of their own would not do: a burst of the last second is more than the mean of five.
+    """
+
+    __slots__ = ("_readings",)
+
+    def __init__(self) -> None:
+        self._readings: deque[tuple[float, float, dict[str, KeyState]]] = deque()
+
+    def read(self, now_s: float, served: float, keys: Iterable[KeyState]) -> None:
+        """Take a reading: of the channel, and of the keys that were told with it."""
+        told = {each.fairness_key: each for each in keys}
+        if self._readings and served < self._readings[-1][1]:
             self._readings.clear()
-        self._readings.append((now_s, value))
+        last = self._readings[-1][2] if self._readings else {}
+        # One that began anew, as a key's counter does that was idle: what it was before says nothing of now.
+        for key in [
+            each for each in told if each in last and told[each].served_total < last[each].served_total
+        ]:
+            for _, _, known in self._readings:
+                known.pop(key, None)
+        self._readings.append((now_s, served, told))
         while len(self._readings) > 2 and self._readings[1][0] <= now_s - WINDOW_S:
             self._readings.popleft()
-        return self.rate
 
-    @property
-    def rate(self) -> float | None:
-        """The rate a second."""
-        if len(self._readings) < 2:
-            return None
-        (then_s, before), (now_s, value) = self._readings[0], self._readings[-1]
-        return (value - before) / (now_s - then_s) if now_s > then_s else None
-
-    @property
-    def newest_s(self) -> float:
-        """When it was read last."""
-        return self._readings[-1][0] if self._readings else 0.0
+    def of(self, key: str) -> Part:
+        """What was this key's since the oldest reading that has it."""
+        for _, before, told in self._readings:
+            if key in told:
+                _, served, newest = self._readings[-1]
+                if served <= before:
+                    break
+                then, now, all_of_it = told[key], newest[key], served - before
+                # By its weight a key that is held back would be due what it was never let to have.
+                due = min(1.0, (now.due_total - then.due_total) / all_of_it)
+                return Part((now.served_total - then.served_total) / all_of_it, due)
+        return Part(None, None)
 
 
 class Hour:

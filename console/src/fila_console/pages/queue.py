@@ -21,7 +21,7 @@ from fila_console.feed import FeedTopic
 from fila_console.late import LATE_MS
 from fila_console.questions import Question
 from fila_console.rights import may
-from fila_console.series import STEP_S, Meter, point_times
+from fila_console.series import STEP_S, Part, Parts, point_times
 from fila_console.trouble import Trouble, unless_refused
 from fila_console.upstream import Upstream
 from fila_console.visit import Undo, Visit
@@ -120,7 +120,7 @@ class QueueTopic(FeedTopic):
         self._queue = queue
         self._asked_channel = channel
         self._channel = channel
-        self._cost = Meter()
+        self._parts = Parts()
         self._rest: Question[Rest] = Question(REST_EVERY_S)
         self._hour_at = 0
         self._series: Series | None = None
@@ -154,11 +154,13 @@ class QueueTopic(FeedTopic):
                 404, "There is no such channel", f"{self._queue} has no channel {self._channel} any more."
             )
         keys = [*self._feed.keys[place].values()]
-        cost = self._cost.read(time.monotonic(), told.served_total)
+        self._parts.read(time.monotonic(), told.served_total, keys)
         state = State()
         state.texts = _numbers(told, upstream.clock.as_of()) | sentences(upstream.broker.name, status)
         state.texts["rest"] = cell(_rest(told, keys))
-        state.tables["keys"] = [self._key_row(upstream, each, cost) for each in keys]
+        state.tables["keys"] = [
+            self._key_row(upstream, each, self._parts.of(each.fairness_key)) for each in keys
+        ]
         state.tables |= self._tabs(upstream, rest)
         if self._series is not None:
             state.plots["shares"] = self._plot(upstream, self._series)
@@ -239,8 +241,7 @@ class QueueTopic(FeedTopic):
             colors[REST] = -1
         return Plot(times, lines, colors, dashed, "share of cost")
 
-    def _key_row(self, upstream: Upstream, each: KeyState, cost: float | None) -> Row:
-        share = min(1.0, each.served_per_second / cost) if cost else None  # two looks, at two moments
+    def _key_row(self, upstream: Upstream, each: KeyState, lately: Part) -> Row:
         href = key_path(upstream.broker.name, self._queue, each.fairness_key, self._channel)
         tone, mark = "", ""
         if each.paused:
@@ -257,8 +258,8 @@ class QueueTopic(FeedTopic):
             count(each.in_flight) + bounds[0],
             rate(each.arriving_per_second),
             rate(each.delivered_per_second) + (bounds[1] if each.rate_per_second else ""),
-            cell(part(share), bar=share),
-            due_lately(each, cost),
+            cell(part(lately.served), bar=lately.served),
+            due_lately(each, lately.due),
             cell(mark + (age(each.waiting_ms) if each.ready + each.delayed else UNKNOWN), tone=tone),
             count(each.weight),
         ]

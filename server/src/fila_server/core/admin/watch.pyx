@@ -16,7 +16,8 @@ from fila_server.core.protocol.protobuf cimport (
     put_timestamp_field,
 )
 from fila_server.core.scheduling.clocks cimport (
-    HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, clock_find, hour_sum, hour_total,
+    HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, clock_find, clock_settle, hour_sum,
+    hour_total,
 )
 from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.state.kinds cimport NOT_PARKED
@@ -114,8 +115,8 @@ cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text, StepBudg
     cdef KeyClock* clock
     cdef Holding held
     cdef Buffer row
-    if flow != NULL and flow.clock != NULL:
-        clock_account(core, flow)       # of one without a clock it might open one, in place of a ranked one
+    if flow != NULL:
+        clock_settle(core, flow)        # to open a row here might be in place of a ranked one
     clock = flow.clock if flow != NULL and flow.clock != NULL else clock_find(channel, text.at, text.length)
     held = flow_holding(core, key, flow, channel_paused(channel), steps)
     buffer_init(&row)

@@ -234,6 +234,11 @@ cdef KeyClock* _open(Core* core, Flow* flow) noexcept nogil:
     return row
 
 
+cdef void clock_settle(Core* core, Flow* flow) noexcept nogil:
+    if flow.clock != NULL or _find(flow.channel, flow) != NULL:
+        clock_account(core, flow)
+
+
 cdef void clock_remember(Core* core, Flow* flow) noexcept nogil:
     cdef Channel* channel = flow.channel
     if flow.clock != NULL or _find(channel, flow) != NULL:
