@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
@@ -74,7 +75,7 @@ def _wanted(visit: Visit) -> Group:
 
 
 async def page(visit: Visit) -> Response:
-    """The page: groups, the letters of one, and a place for one letter."""
+    """The page: groups, the letters of one, and one letter: the first, where none is chosen."""
     dlq, wanted = visit.path("queue"), _wanted(visit)
     if not dlq.endswith(DLQ_SUFFIX):
         return RedirectResponse(visit.url("queues", dlq + DLQ_SUFFIX, "dead-letters"), 303)
@@ -94,6 +95,8 @@ async def page(visit: Visit) -> Response:
                 shown.append(letter)
     is_all = looked_at < LOOKED_AT_MAX and time.monotonic() - began_s < LOOK_S_MAX
     most = sorted(groups.items(), key=lambda each: -len(each[1]))[:GROUPS_SHOWN]
+    chosen = visit.query("offset")
+    first = None if chosen or not shown else shown[0]
     return visit.page(
         "dead_letters.html",
         here="dead-letters",
@@ -113,8 +116,9 @@ async def page(visit: Visit) -> Response:
         named=named,
         count=count,
         counted=counted,
-        size=size,
-        chosen=visit.query("offset"),
+        chosen=chosen,
+        is_one_shown=first is not None,
+        **(_told(first.message) if first is not None else {}),
         meant=wanted.as_filter(),
         reasons=REASONS,
         in_one_line=in_one_line,
@@ -142,17 +146,24 @@ async def letter(visit: Visit) -> Response:
         "letter.html",
         locked=await visit.locked("manage", visit.path("queue")),
         queue=visit.path("queue"),
-        message=message,
-        letter=letter_of(message),
-        json=as_json(message.payload),
-        text=as_text(message.payload),
-        hex=as_hex(message.payload),
-        size=size(len(message.payload)),
-        typed=as_typed(message.payload),
-        headers=_headers_text(message),
-        moment=moment,
         named=named,
+        **_told(message),
     )
+
+
+def _told(message: StoredMessage) -> dict[str, Any]:
+    """What is shown of one letter."""
+    return {
+        "message": message,
+        "letter": letter_of(message),
+        "json": as_json(message.payload),
+        "text": as_text(message.payload),
+        "hex": as_hex(message.payload),
+        "size": size(len(message.payload)),
+        "typed": as_typed(message.payload),
+        "headers": _headers_text(message),
+        "moment": moment,
+    }
 
 
 async def payload(visit: Visit) -> Response:
