@@ -23,9 +23,10 @@ from tests.edge import staged_states as staged
 from tests.edge.staged_states import HEALTHY, START_MS, Stage, State
 
 RULES = Path(__file__).resolve().parents[2] / "docs/deploy/alerts.yml"
-ALERTS: tuple[str, ...] = tuple(
-    rule["alert"] for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]
+RULED: tuple[dict[str, Any], ...] = tuple(
+    rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]
 )
+ALERTS: tuple[str, ...] = tuple(rule["alert"] for rule in RULED)
 MINUTES = 70
 ASKED_EVERY = 3
 NAMES = (catalog.TROUBLE, catalog.QUEUE, catalog.CHANNEL, catalog.FAIRNESS_KEY, catalog.THROTTLE_KEY)
@@ -269,25 +270,92 @@ def _count(alert: str, minute: int, *, there: bool) -> dict[str, Any]:
     }
 
 
-def words() -> dict[str, Any]:
-    """A test of promtool: what an alert says, with rounded numbers and a link to the console's page."""
-    series = queue("fila_messages_dead_lettered_total", "0+123.4x70", "webhooks")
+class Said(NamedTuple):
+    """What an alert says of these series, and where its link leads; in each text that has a number it is rounded."""
+
+    series: dict[str, str]
+    minute: int
+    labels: dict[str, str]
+    summary: str
+    path: str = ""
+
+
+CONSOLE = "https://console.example/b/broker"
+PAUSED = {"fila_trouble_kind": "paused", "fila_fairness_key": "x"}
+WORDS: dict[str, Said] = {
+    "FilaDeadLetters": Said(
+        queue("fila_messages_dead_lettered_total", "0+123.4x70", "webhooks"),
+        30,
+        {"instance": "a", "messaging_destination_name": "webhooks"},
+        "webhooks: 1851 dead letters within 15 minutes",
+        "/queues/webhooks.dlq/dead-letters",
+    ),
+    "FilaQueueLate": Said(
+        queue("fila_queue_oldest_age_seconds", "600.25+60x70") | waits("share", 40),
+        30,
+        {"instance": "a", "messaging_destination_name": "orders"},
+        "orders: a message waits for 40m 0s",
+        "/queues/orders",
+    ),
+    "FilaBackupOld": Said(
+        {'fila_backup_age_seconds{instance="a"}': "180000.7+60x70"},
+        30,
+        {"instance": "a"},
+        "a: the last whole backup began 2d 2h 30m 0s ago",
+        "/events",
+    ),
+    "FilaPausedLong": Said(
+        queue(
+            "fila_trouble_since_seconds", "0.5x70", "kept", fila_trouble_kind="paused", fila_fairness_key="x"
+        ),
+        62,
+        {
+            "instance": "a",
+            "messaging_destination_name": "kept",
+            "fila_trouble_kind": "paused",
+            "fila_fairness_key": "x",
+        },
+        "kept x: paused for 1h 1m 59s, and messages wait",
+        "/queues/kept",
+    ),
+    "FilaClusterBidsWait": Said(
+        node("a", role="1x70", short_terms="3x70"),
+        30,
+        {"fila_cluster": "orders"},
+        "3 owners in a row of the group orders served for less than ten seconds",
+    ),
+    "FilaClusterClockOff": Said(
+        node("a", role="1x70") | node("b", clock_offset_seconds="-1.5432x70"),
+        30,
+        {"instance": "b", "fila_cluster": "orders"},
+        "The clock of b is 1.5 s off from the group's",
+    ),
+}
+
+
+def words() -> list[dict[str, Any]]:
+    """Tests of promtool: what alerts say, with rounded numbers and a link to the console's page."""
+    return [_words(alert, said) for alert, said in WORDS.items()]
+
+
+def _words(alert: str, said: Said) -> dict[str, Any]:
+    [rule] = [each for each in RULED if each["alert"] == alert]
     annotations = {
-        "summary": "webhooks: 1851 dead letters within 15 minutes",
-        "do": "fila dlq group QUEUE.dlq says why they died; fila dlq redrive brings them back when it is mended.",
-        "console": "https://console.example/b/broker/queues/webhooks.dlq/dead-letters",
-        "runbook": "docs/operations/runbook.md#filadeadletters",
+        "summary": said.summary,
+        "do": rule["annotations"]["do"],
+        "console": CONSOLE + said.path,
+        "runbook": f"docs/operations/runbook.md#{alert.lower()}",
     }
-    labels = {"instance": "a", "messaging_destination_name": "webhooks", "severity": "ticket"}
+    labels = said.labels | {"severity": rule["labels"]["severity"]}
     return {
-        "name": "the words of an alert",
+        "name": f"the words of {alert}",
         "interval": "1m",
-        "external_labels": {"fila_console": "https://console.example/b/broker"},
-        "input_series": [{"series": each, "values": values} for each, values in (UP | series).items()],
+        "external_labels": {"fila_console": CONSOLE},
+        "input_series": [{"series": each, "values": values} for each, values in (UP | said.series).items()],
         "alert_rule_test": [
             {
-                "eval_time": "30m",
-                "alertname": "FilaDeadLetters",
+                "eval_time": f"{said.minute}m",
+                "alertname": alert,
                 "exp_alerts": [{"exp_labels": labels, "exp_annotations": annotations}],
             }
         ],
@@ -328,7 +396,7 @@ def tests() -> dict[str, Any]:
     return {
         "rule_files": [str(RULES)],
         "evaluation_interval": "1m",
-        "tests": [*judgements, *excluded(), words()],
+        "tests": [*judgements, *excluded(), *words()],
     }
 
 
