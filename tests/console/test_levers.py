@@ -295,6 +295,15 @@ def test_a_channel_is_added_emptied_and_deleted(console, client, queue):
     assert [each.name for each in client.list_channels(queue)] == ["default"]
 
 
+def test_a_paused_queue_in_which_nothing_waits_says_since_when_and_why(console, client, queue):
+    posted(console, f"queues/{queue}/pause", paused="yes", comment="it is moved")
+    page = words(console.get(f"{HOME}queues/{queue}"))
+    assert "‖ paused since " in page
+    assert ": it is moved" in page
+    posted(console, f"queues/{queue}/pause", paused="no")
+    assert "‖ paused since " not in words(console.get(f"{HOME}queues/{queue}"))
+
+
 def test_a_channel_is_paused_with_a_reason_and_resumed_by_its_way_back(broker, console, client, queue):
     client.create_channel(queue, "audit")
     answer = posted(

@@ -38,6 +38,7 @@ from fila_console.wording import (
     moment,
     named,
     part,
+    pause_said,
     rate,
     served_unit,
     size,
@@ -400,7 +401,8 @@ async def page(visit: Visit) -> Response:
     state = await watched.current()
     locked = await visit.locked("manage", queue)
     consume = command_line("fila consume", queue, options=["--channel", channel] if channel else [])
-    details = None if locked else await unless_refused(visit.upstream.queue(queue), None)
+    details = await unless_refused(visit.upstream.queue(queue), None)
+    paused = details is not None and details.config.paused
     return visit.page(
         "queue.html",
         here="queue",
@@ -409,7 +411,8 @@ async def page(visit: Visit) -> Response:
         state=state,
         live=visit.url("live", "queue", queue=queue, channel=channel),
         locked=locked,
-        paused=details is not None and details.config.paused,
+        paused=paused,
+        paused_said=f"‖ paused{pause_said(details.pause)}" if details is not None and paused else "",
         numbers=NUMBERS,
         key_columns=KEY_COLUMNS,
         tabs=(
