@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -244,3 +245,55 @@ async def test_a_queue_that_was_emptied_or_made_again_since_its_first_walk_is_wa
     walks: Walks[str] = Walks(clock)
     walks.keep("orders", "found", LARGE, counters(enqueued=9, depth=LARGE))
     assert walks.known("orders", counters(enqueued=10, depth=1)) is None, "purged"
+
+
+class ManyQueues:
+    """A core of many small queues, and of one that turns out to be large."""
+
+    def __init__(self, waits: dict[str, dict[str, int]]) -> None:
+        self.waits = waits
+        self.queue_configs = dict.fromkeys(waits)
+        self.told = 0
+        """Rows."""
+
+    async def call(self, kind: int, frame: bytes) -> bytes:
+        if kind == commands.GET_STATS:
+            return bytes(admin_pb2.GetStatsResponse(enqueued_total=1, depth=1).SerializeToString())
+        page = seam_frames.WaitingLongestPage.FromString(frame)
+        queue = page.queue.decode()
+        waits = self.waits[queue]
+        longest = sorted((-ms, key) for key, ms in waits.items() if ms > page.above_ms or not page.above_ms)
+        rows = [
+            events_pb2.LateKey(queue=queue, channel="default", fairness_key=key, waiting_ms=-ms)
+            for ms, key in longest[: page.most]
+        ]
+        self.told += len(rows)
+        count = LARGE if "large" in queue else len(waits)
+        return bytes(
+            seam_frames.WaitingLongestKeys(
+                keys=[row.SerializeToString() for row in rows],
+                waiting=[{"channel": b"default", "count": count}],
+                capacity=64,
+            ).SerializeToString()
+        )
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_of_many_queues_those_are_told_that_wait_longest_of_all(seed):
+    draw = random.Random(seed)
+    keys = {
+        f"queue-{number:04}": {f"k{key}": draw.randrange(1, 10_000) for key in range(25)}
+        for number in range(400)
+    }
+    keys["queue-0200-large"] = {f"k{key}": draw.randrange(1, 10_000) for key in range(60)}
+    core = ManyQueues(keys)
+    waiting = WaitingLongest(core, Walks(Clock()))  # type: ignore[arg-type]
+
+    told = [await waiting.list(events_pb2.ListLateRequest(max_keys=30)) for _ in range(2)]
+
+    longest = sorted((ms for waits in keys.values() for ms in waits.values()), reverse=True)[:30]
+    for each in told:
+        assert [key.waiting_ms for key in each.keys] == longest
+        assert all(keys[key.queue][key.fairness_key] == key.waiting_ms for key in each.keys)
+        assert each.waiting_keys == 400 * 25 + LARGE
+    assert core.told < 2 * 2_500, "of a small queue no row is told that could not be among them"

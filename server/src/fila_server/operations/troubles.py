@@ -192,7 +192,11 @@ class Troubles:
         reported = pb.GetStatusResponse()
         whole = sees("", "")
         most = min(request.max_troubles or REPORTED_DEFAULT, REPORTED_MAX)
-        for trouble in self._ranked:
+        asks_for_all = whole and not request.queue and not request.fairness_key
+        for place, trouble in enumerate(self._ranked):
+            if asks_for_all and place >= most:
+                reported.more_troubles = len(self._ranked) - place
+                break
             mine = trouble.seen if whole else _as_seen(trouble.seen, sees)
             if mine is None or not _asked_for(mine, request):
                 continue

@@ -6,7 +6,9 @@ large queue found is told again for a while (walks.py).
 
 from __future__ import annotations
 
+import asyncio
 import heapq
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -23,10 +25,14 @@ from fila_server.operations.walks import KEYS_MIN, Counters, Walks, counters_of
 
 KEYS_DEFAULT = 20
 KEYS_MAX = 1_000
+AT_ONCE = 32
+"""Queues asked about together: a pass of the scheduler answers many small ones."""
 SHARED_KEYS_MAX = 256
 """A large queue is walked for so many keys at most where fewer are asked for: for those that ask for more in turn with
 them."""
 
+Told = list[tuple["Waiting", int]]
+"""What waits, and how many milliseconds ago that was so."""
 Sees = Callable[[str, str], bool]
 """Whether the caller may know of (queue, channel); an empty channel: of anything in the queue."""
 
@@ -73,32 +79,42 @@ class WaitingLongest:
         if request.queue:
             rules.check_name("queue", request.queue)
         found: list[tuple[int, pb.LateKey]] = []
+        least_ms = 0  # a key that waits no longer is none of the longest
         waiting_keys = 0
-        for queue in [request.queue] if request.queue else self._to_be_served():
-            if not sees(queue, ""):
-                continue
-            try:
-                reported_of = [await self._of(queue, most)]
-                channels = reported_of[0][0].channels
-                if not all(sees(queue, channel) for channel in channels):
-                    # What waits elsewhere must neither be told nor crowd out what this caller may know.
-                    reported_of = [
-                        await self._of(queue, most, channel) for channel in channels if sees(queue, channel)
-                    ]
-            except errors.QueueNotFound:
-                if request.queue:
-                    raise
-                continue
-            for waiting, age_ms in reported_of:
+        queues = [request.queue] if request.queue else self._to_be_served()
+        seen = [queue for queue in queues if sees(queue, "")]
+        for at in range(0, len(seen), AT_ONCE):
+            asked = seen[at : at + AT_ONCE]
+            told = await asyncio.gather(*(self._seen_of(queue, most, least_ms, sees) for queue in asked))
+            if request.queue and told == [None]:
+                raise errors.QueueNotFound(request.queue)
+            for waiting, age_ms in itertools.chain.from_iterable(each or () for each in told):
                 waiting_keys += sum(waiting.counts.values())
                 found += ((key.waiting_ms + age_ms, key) for key in waiting.rows.values())
             if len(found) > 4 * most:
                 found = heapq.nlargest(most, found, key=lambda each: each[0])
+                least_ms = found[-1][0]
         reported = pb.ListLateResponse(waiting_keys=waiting_keys)
         for waiting_ms, key in heapq.nlargest(most, found, key=lambda each: each[0]):
             reported.keys.add().CopyFrom(key)
             reported.keys[-1].waiting_ms = waiting_ms
         return reported
+
+    async def _seen_of(self, queue: str, most: int, above_ms: int, sees: Sees) -> Told | None:
+        """A queue's, of what `sees` lets through; None where there is no such queue any more."""
+        try:
+            reported = await self._of(queue, most, above_ms=above_ms)
+            channels = reported[0].channels
+            if all(sees(queue, channel) for channel in channels):
+                return [reported]
+            # What waits elsewhere must neither be told nor crowd out what this caller may know.
+            return [
+                await self._of(queue, most, channel, above_ms=above_ms)
+                for channel in channels
+                if sees(queue, channel)
+            ]
+        except errors.QueueNotFound:
+            return None
 
     def _to_be_served(self) -> Sequence[str]:
         """Every queue but those of dead letters: they wait for an operator, and would stand before all others."""
@@ -109,8 +125,11 @@ class WaitingLongest:
             if not (queue.endswith(DLQ_SUFFIX) and queue.removesuffix(DLQ_SUFFIX) in configs)
         )
 
-    async def _of(self, queue: str, most: int, channel: str = "") -> tuple[Waiting, int]:
-        """A queue's, or one channel's, and how many milliseconds ago that was so."""
+    async def _of(
+        self, queue: str, most: int, channel: str = "", *, above_ms: int = 0
+    ) -> tuple[Waiting, int]:
+        """A queue's, or one channel's, and how many milliseconds ago that was so. Of a small one no key is wanted that
+        waits at most `above_ms`."""
         counters: Counters | None = None
         name = (queue, channel)
         if name in self._walks:
@@ -121,8 +140,11 @@ class WaitingLongest:
             # One walk for all who ask, or those that ask for few and for many would have it walked in turns.
             last = self._walks.last(name)
             most = max(most, min(last.most, SHARED_KEYS_MAX) if last is not None else 0)
-        waiting = await self._walk(queue, most, channel)
+        waiting = await self._walk(queue, most, channel, 0 if name in self._walks else above_ms)
         keys = sum(waiting.counts.values())
+        if keys >= KEYS_MIN and above_ms and name not in self._walks:
+            # Large, as nobody knew: what is kept of it is for all who ask.
+            waiting = await self._walk(queue, most, channel, 0)
         if counters is None and keys >= KEYS_MIN:
             counters = await self._counters(queue)
         if counters is not None:
@@ -134,14 +156,16 @@ class WaitingLongest:
         reply = await self._broker.call(commands.GET_STATS, asked.SerializeToString())
         return counters_of(admin_pb2.GetStatsResponse.FromString(reply))
 
-    async def _walk(self, queue: str, most: int, channel: str) -> Waiting:
+    async def _walk(self, queue: str, most: int, channel: str, above_ms: int) -> Waiting:
         waiting = Waiting(most)
-        page = seam_frames.WaitingLongestPage(queue=queue.encode(), most=most, channel=channel.encode())
+        page = seam_frames.WaitingLongestPage(
+            queue=queue.encode(), most=most, channel=channel.encode(), above_ms=above_ms
+        )
         async for part in walk_keys(
             self._broker.call, commands.WAITING_LONGEST_PAGE, page, seam_frames.WaitingLongestKeys
         ):
             if part is None:
-                waiting, page.above_ms = Waiting(most), 0
+                waiting, page.above_ms = Waiting(most), above_ms
                 continue
             for each in part.waiting:
                 name = each.channel.decode()
@@ -150,5 +174,5 @@ class WaitingLongest:
                 key = pb.LateKey.FromString(row)
                 waiting.rows[key.channel, key.fairness_key] = key
             if part.keys:
-                page.above_ms = waiting.trim()
+                page.above_ms = max(above_ms, waiting.trim())
         return waiting
