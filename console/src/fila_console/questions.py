@@ -23,8 +23,9 @@ AnswerT = TypeVar("AnswerT")
 class Question(Generic[AnswerT]):
     """One question, asked again and again, and its newest answer."""
 
-    def __init__(self, every_s: float) -> None:
+    def __init__(self, every_s: float, rest: int = REST) -> None:
         self._every_s = every_s
+        self._rest = rest
         self._task: asyncio.Task[tuple[AnswerT, float, float]] | None = None
         self._due_s = -math.inf
         self.answer: AnswerT | None = None
@@ -43,7 +44,7 @@ class Question(Generic[AnswerT]):
             if task.done() and self._task is task:
                 self._task = None
                 self.answer, self.at_s, took_s = task.result()
-                self._due_s = self.at_s + max(self._every_s, REST * took_s)
+                self._due_s = self.at_s + max(self._every_s, self._rest * took_s)
         return self.answer
 
     async def first(self, question: Callable[[], Coroutine[Any, Any, AnswerT]]) -> AnswerT:
