@@ -7,21 +7,29 @@ import contextlib
 import http.client
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 import urllib.parse
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import psutil
 
-from fila_bench.server import ServerFailed
+from fila_bench import go_load
+from fila_bench.server import Server, ServerFailed
 
-QUEUE = "bench"
-"""The queue whose page is looked at."""
+QUEUE, LOAD = "bench", "load"
+"""The queue whose page is looked at, and the one of the load beside it."""
+RATE = 2_000
+OVERVIEW = "live/overview"
+LINGERS_S = 11.0
+"""Longer than the console goes on to ask after the last who looked."""
+PAINTED = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
 _ANSWER_S_MAX = 30.0
 
 
@@ -77,6 +85,18 @@ class Console:
         """As a process that is stopped, with its connections open."""
         self._process.send_signal(signal.SIGSTOP)
 
+    def get(self, path: str) -> float:
+        """Ask for a page, and return how many seconds its answer took. Raises ServerFailed where it is no page."""
+        began_s = time.monotonic()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_ANSWER_S_MAX)
+        connection.request("GET", f"/b/broker/{path}")
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        if answer.status != 200:
+            raise ServerFailed(f"fila console answered {answer.status} for {path}")
+        return time.monotonic() - began_s
+
     def log_in(self, keys: Sequence[str]) -> list[str]:
         """A login for each key, as a browser makes it; returns their cookies."""
         return [self._log_in(key) for key in keys]
@@ -102,17 +122,18 @@ class Console:
         reads: bool = True,
         cookies: Sequence[str] = ("",),
         cores: Collection[int] | None = None,
+        paths: Sequence[str] = (OVERVIEW, f"live/queue?queue={QUEUE}"),
     ) -> None:
         """Let so many browsers look, half at the overview and half at a queue, until `leave`.
 
-        `reads` False: none reads what comes. `cookies` are their logins, taken in turn; `cores` are where they run.
-        Raises ServerFailed where one of them is shown nothing.
+        `reads` False: none reads what comes. `cookies` are their logins, and `paths` what they look at, taken in turn;
+        `cores` are where they run. Raises ServerFailed where one of them is shown nothing.
         """
         opened = threading.Event()
 
         def run() -> None:
             with on_cores(cores or os.sched_getaffinity(0)):
-                asyncio.run(self._look(clients, opened, reads, cookies))
+                asyncio.run(self._look(clients, opened, reads, cookies, paths))
 
         self._browsers = threading.Thread(target=run)
         self._browsers.start()
@@ -127,14 +148,20 @@ class Console:
             self._stop.clear()
             self._browsers = None
 
-    async def _look(self, clients: int, opened: threading.Event, reads: bool, cookies: Sequence[str]) -> None:
-        paths = ("live/overview", f"live/queue?queue={QUEUE}")
+    async def _look(
+        self,
+        clients: int,
+        opened: threading.Event,
+        reads: bool,
+        cookies: Sequence[str],
+        paths: Sequence[str],
+    ) -> None:
         told = 0
 
         async def browser(number: int) -> None:
             reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
             cookie = cookies[number % len(cookies)]
-            head = f"GET /b/broker/{paths[number % 2]} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n"
+            head = f"GET /b/broker/{paths[number % len(paths)]} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n"
             head += f"Cookie: {cookie}\r\n\r\n" if cookie else "\r\n"
             writer.write(head.encode())
             await reader.readuntil(b"event: whole")
@@ -152,3 +179,39 @@ class Console:
         for each in looking:
             each.cancel()
         await asyncio.gather(*looking, return_exceptions=True)
+
+
+@contextlib.contextmanager
+def loaded(
+    server: Server, seconds: float, key: str = "", *, rate: float = RATE
+) -> Iterator[list[dict[str, Any]]]:
+    """So many messages a second, enqueued and consumed; the report is in the list once this is left."""
+    reports: list[dict[str, Any]] = []
+
+    def run() -> None:
+        flags: dict[str, str | float] = {
+            "queue": LOAD,
+            "rate": rate,
+            "batch": 10,
+            "keys": 1_000,
+            "warm_up": "1s",
+        }
+        reports.append(go_load.run(server.address, key, duration=f"{seconds}s", **flags))
+
+    running = threading.Thread(target=run)
+    running.start()
+    time.sleep(1.0)
+    yield reports
+    running.join()
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Any]:
+    """The system's browser."""
+    from playwright.sync_api import sync_playwright
+
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()

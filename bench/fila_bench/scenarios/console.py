@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import socket
 import statistics
-import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from fila.sync import FilaClient
 from fila_bench import go_load
 from fila_bench.admin import Admin
 from fila_bench.callers import percentile
-from fila_bench.console import QUEUE, Console, on_cores
+from fila_bench.console import LINGERS_S, LOAD, PAINTED, QUEUE, RATE, Console, chromium, loaded, on_cores
 from fila_bench.pairs import ratio_of
 from fila_bench.plan import key_text
 from fila_bench.registry import Budget, benchmark
@@ -25,13 +22,10 @@ from fila_bench.scenarios.backlog import fill
 from fila_bench.scenarios.full_life import Life, measure_life
 from fila_bench.server import Server
 
-_WAITING, _LOAD = QUEUE, "load"
-_RATE = 2_000
+_WAITING = QUEUE
 _CLIENTS = 20
 _PAINTS = 20
 _PAIRS = 4
-_LINGERS_S = 11.0
-"""Longer than the console goes on to ask after the last who looked."""
 _PAGES = {
     "overview": "",
     "queue": f"queues/{_WAITING}",
@@ -41,7 +35,6 @@ _PAGES = {
     "log": f"queues/{_WAITING}/log",
     "events": "events",
 }
-_PAINTED = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
 _FETCHED = (
     "() => [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]"
     ".filter((each) => each.initiatorType !== 'eventsource').reduce((sum, each) => sum + each.transferSize, 0)"
@@ -58,31 +51,9 @@ def _busy(keys: int) -> Iterator[Server]:
     with Server() as server:
         with Admin(server.address) as admin:
             admin.create(_WAITING, fairness_key_header="tenant")
-            admin.create(_LOAD, fairness_key_header="tenant")
+            admin.create(LOAD, fairness_key_header="tenant")
         fill(server, message_count=keys, payload_bytes=64, keys=keys)
         yield server
-
-
-@contextlib.contextmanager
-def _load(server: Server, seconds: float, key: str = "") -> Iterator[list[dict[str, Any]]]:
-    """2,000 messages a second, enqueued and consumed; the report is in the list once this is left."""
-    reports: list[dict[str, Any]] = []
-
-    def run() -> None:
-        flags: dict[str, str | float] = {
-            "queue": _LOAD,
-            "rate": _RATE,
-            "batch": 10,
-            "keys": 1_000,
-            "warm_up": "1s",
-        }
-        reports.append(go_load.run(server.address, key, duration=f"{seconds}s", **flags))
-
-    running = threading.Thread(target=run)
-    running.start()
-    time.sleep(1.0)
-    yield reports
-    running.join()
 
 
 @benchmark("console-cost", "the console: CPU of broker and console with 20 browsers that look, less none")
@@ -91,7 +62,7 @@ def cost(budget: Budget) -> Iterator[Finding]:
     with (
         _busy(budget.message_count) as server,
         Console(server.address) as console,
-        _load(server, 4 * budget.seconds + _LINGERS_S + 3),
+        loaded(server, 4 * budget.seconds + LINGERS_S + 3),
     ):
         measured = _cores(server, console, budget.seconds, lambda: console.look(_CLIENTS))
     yield from _told("console-cost", f"{_CLIENTS} streams of one login", budget, measured, reach=0.01)
@@ -112,7 +83,7 @@ def logins(budget: Budget) -> Iterator[Finding]:
                 client.grant(f"operator-{number}", admin=True)
         with (
             Console(server.address) as console,
-            _load(server, 4 * budget.seconds + _LINGERS_S + 10, key),
+            loaded(server, 4 * budget.seconds + LINGERS_S + 10, key),
         ):
             cookies = console.log_in(keys)
             measured = _cores(
@@ -139,7 +110,7 @@ def _cores(
     look()
     looked_at = [stretch(), stretch()]
     console.leave()
-    time.sleep(_LINGERS_S)
+    time.sleep(LINGERS_S)
     without.append(stretch()[0])
     broker, own = (statistics.mean(each) for each in zip(*looked_at, strict=True))
     return statistics.mean(without), broker, own
@@ -151,7 +122,7 @@ def _told(
     without, broker, console = measured
     yield Finding(
         benchmark=name,
-        case=f"broker, {who} less none, {budget.message_count:,} keys, {_RATE:,} msg/s",
+        case=f"broker, {who} less none, {budget.message_count:,} keys, {RATE:,} msg/s",
         value=broker - without,
         unit="core",
         reach=reach,
@@ -224,7 +195,7 @@ def hangs(budget: Budget) -> Iterator[Finding]:
                     stack.close()
                 if case == "stopped":
                     console.hang()
-                with _load(server, budget.seconds) as reports:
+                with loaded(server, budget.seconds) as reports:
                     pass
                 found[case] = (reports[0]["enqueue_us"]["p99"], (server.resident_bytes() - before) / 1e6)
     p99_without, grown_without = found.pop("no console")
@@ -249,13 +220,13 @@ def moves(budget: Budget) -> Iterator[Finding]:
         Admin(server.address) as admin,
         socket.create_connection(("127.0.0.1", console.port), 20) as stream,
     ):
-        head = f"GET /b/broker/live/queue?queue={_LOAD} HTTP/1.1\r\nHost: 127.0.0.1:{console.port}\r\n\r\n"
+        head = f"GET /b/broker/live/queue?queue={LOAD} HTTP/1.1\r\nHost: 127.0.0.1:{console.port}\r\n\r\n"
         stream.sendall(head.encode())
         lines = stream.makefile("r", encoding="utf-8")
         for number in range(_PAINTS + 1):
             began_s = time.monotonic()
             if number:
-                admin.enqueue(_LOAD, {"tenant": "k"}, b"x")
+                admin.enqueue(LOAD, {"tenant": "k"}, b"x")
             while f'"number-waiting":{{"t":"{number}"' not in next(lines):
                 pass
             if number:
@@ -277,15 +248,15 @@ def moves(budget: Budget) -> Iterator[Finding]:
 )
 def paint(budget: Budget) -> Iterator[Finding]:
     times = _PAINTS if budget.seconds > 4 else 3
-    with _busy(budget.message_count) as server, Console(server.address) as console, _browser() as browser:
+    with _busy(budget.message_count) as server, Console(server.address) as console, chromium() as browser:
         for name, path in _PAGES.items():
             took: list[float] = []
             for _ in range(times):
                 context = browser.new_context(viewport={"width": 1440, "height": 900})
                 tab = context.new_page()
                 tab.goto(console.url + path)
-                tab.wait_for_function(_PAINTED)
-                took.append(tab.evaluate(_PAINTED))
+                tab.wait_for_function(PAINTED)
+                took.append(tab.evaluate(PAINTED))
                 fetched = tab.evaluate(_FETCHED)
                 context.close()
             took.sort()
@@ -304,37 +275,25 @@ def paint(budget: Budget) -> Iterator[Finding]:
 def shift(budget: Budget) -> Iterator[Finding]:
     go_load.build()
     seconds = 60.0 if budget.seconds > 4 else 10.0
-    pages = ("", f"queues/{_LOAD}", f"queues/{_LOAD}/key?key={key_text(7)}")
+    pages = ("", f"queues/{LOAD}", f"queues/{LOAD}/key?key={key_text(7)}")
     with (
         _busy(min(budget.message_count, 100_000)) as server,
         Console(server.address) as console,
-        _browser() as browser,
+        chromium() as browser,
     ):
         context = browser.new_context(viewport={"width": 1440, "height": 900})
         context.add_init_script(_SHIFTS)
         tabs = [context.new_page() for _ in pages]
-        with _load(server, seconds):
+        with loaded(server, seconds):
             for tab, path in zip(tabs, pages, strict=True):
                 tab.goto(console.url + path)
             time.sleep(seconds)
             shifted = [float(tab.evaluate("() => window.shifted")) for tab in tabs]
     yield Finding(
         benchmark="console-shift",
-        case=f"overview, a queue and a key, {seconds:.0f} s at {_RATE:,} msg/s, the worst",
+        case=f"overview, a queue and a key, {seconds:.0f} s at {RATE:,} msg/s, the worst",
         value=max(shifted),
         unit="",
         reach=0.0,
         better="less",
     )
-
-
-@contextlib.contextmanager
-def _browser() -> Iterator[Any]:
-    """The system's chromium."""
-    from playwright.sync_api import sync_playwright
-
-    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()

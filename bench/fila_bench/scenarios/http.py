@@ -7,12 +7,14 @@ import base64
 import json
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,12 +22,17 @@ import psutil
 import uvloop
 
 from fila_bench.admin import Admin
+from fila_bench.against import server_of
 from fila_bench.callers import in_process, percentile
+from fila_bench.pairs import in_turn, ratio_of
 from fila_bench.registry import Budget, benchmark
 from fila_bench.report import Finding
 from fila_bench.server import Server, ServerFailed, free_port
 
 _QUEUE = "bench"
+_BEFORE = "d9156878"
+"""The commit after which the gateway began to bound what strangers may ask of it."""
+_PAIRS = 5
 _START_S_MAX = 20.0
 _PAYLOAD = bytes(1024)
 _LENGTH = re.compile(rb"content-length: (\d+)")
@@ -34,18 +41,19 @@ _LENGTH = re.compile(rb"content-length: (\d+)")
 class Gateway:
     """`fila http` before a broker, on a port of its own."""
 
-    def __init__(self, broker: str) -> None:
+    def __init__(self, broker: str, program: Path | None = None) -> None:
+        """`program` is the `fila` to start, where it is not this tree's: of a commit that takes --host and --port."""
         self.port = free_port()
+        self._program = program
         self._broker = broker
         self._folder = Path(tempfile.mkdtemp(prefix="fila-gateway-"))
         self._log_path = self._folder / "gateway.log"
 
     def __enter__(self) -> Self:
-        command = str(Path(sys.executable).with_name("fila"))
+        command = self._program or Path(sys.executable).with_name("fila")
+        where = ("--port", str(self.port)) if self._program else ("--listen", f"127.0.0.1:{self.port}")
         with self._log_path.open("wb") as log:
-            self._process = subprocess.Popen(
-                [command, "http", "--addr", self._broker, "--listen", f"127.0.0.1:{self.port}"], stderr=log
-            )
+            self._process = subprocess.Popen([command, "http", "--addr", self._broker, *where], stderr=log)
         until_s = time.monotonic() + _START_S_MAX
         while "serves" not in self._log_path.read_text():
             if self._process.poll() is not None or time.monotonic() > until_s:
@@ -116,6 +124,50 @@ def http(budget: Budget) -> Iterator[Finding]:
                 "gateway us/msg": cpu_s * 1e6 / (len(took) * messages * (1 + plan.warm_up_s / plan.seconds)),
             },
         )
+
+
+@benchmark(
+    "http-cpu", f"the HTTP gateway's CPU a message, batches of 100 messages of 100 bytes, beside {_BEFORE}'s"
+)
+def http_cpu(budget: Budget) -> Iterator[Finding]:
+    before = server_of(_BEFORE).with_name("fila")
+    message = {"headers": {"tenant": "k"}, "payload": base64.b64encode(bytes(100)).decode()}
+    body = json.dumps({"messages": [message] * 100}).encode()
+
+    def us_a_message(program: Path | None) -> float:
+        with Server() as server, Gateway(server.address, program) as gateway:
+            with Admin(server.address) as admin:
+                admin.create(_QUEUE, fairness_key_header="tenant")
+            plan = Posts(
+                port=gateway.port,
+                path=f"/v1/queues/{_QUEUE}/messages/batch",
+                body=body,
+                content_type="application/json",
+                callers=4,
+                warm_up_s=0.0,
+                seconds=budget.seconds,
+            )
+            in_process(post, replace(plan, seconds=1.0))()
+            cpu_s = gateway.cpu_s()
+            took = in_process(post, plan)()
+            return (gateway.cpu_s() - cpu_s) * 1e6 / (len(took) * 100)
+
+    pairs = _PAIRS if budget.seconds > 4 else 1
+    found = in_turn({"before": partial(us_a_message, before), "now": partial(us_a_message, None)}, pairs)
+    ratio = ratio_of(found["before"], found["now"])
+    yield Finding(
+        benchmark="http-cpu",
+        case=f"batches of 100 messages of 100 bytes, now / {_BEFORE}, median of {pairs} pairs",
+        value=ratio.median,
+        unit="",
+        reach=0.5,
+        better="less",
+        details={
+            "90 % interval": ratio.interval,
+            "now us/msg": statistics.median(found["now"]),
+            "before us/msg": statistics.median(found["before"]),
+        },
+    )
 
 
 def post(plan: Posts, pipe: Any) -> None:
