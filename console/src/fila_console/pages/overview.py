@@ -45,9 +45,9 @@ QUEUES_TOLD = 200
 LATE_SHOWN = 20
 LATE_EVERY_S = 1.8
 """Every other second."""
-LATE_REST = 100
+LATE_REST = 150
 """Who is late in all queues is asked so many times less often than the answer takes: of a broker with 20,000 queues an
-open overview takes a hundredth of a core for it, and says how old it is."""
+open overview takes a hundredth of a core for that, and says how old the answer is."""
 LATE_OLD_S = 5.0
 """An older answer is told with its age."""
 STATUS_EVERY_S = 1.8
