@@ -151,10 +151,11 @@ class Server:
 
     def _answers(self) -> bool:
         ports = [port for port in (self.port, self.redis_port, self.metrics_port) if port]
-        return all(_is_open(port) for port in ports)
+        return all(is_open(port) for port in ports)
 
 
-def _is_open(port: int) -> bool:
+def is_open(port: int) -> bool:
+    """Whether somebody listens there, on this machine."""
     with socket.socket() as probe:
         probe.settimeout(0.2)
         return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -27,7 +27,7 @@ from fila_bench.callers import in_process, percentile
 from fila_bench.pairs import in_turn, ratio_of
 from fila_bench.registry import Budget, benchmark
 from fila_bench.report import Finding
-from fila_bench.server import Server, ServerFailed, free_port
+from fila_bench.server import Server, ServerFailed, free_port, is_open
 
 _QUEUE = "bench"
 _BEFORE = "d9156878"
@@ -55,7 +55,8 @@ class Gateway:
         with self._log_path.open("wb") as log:
             self._process = subprocess.Popen([command, "http", "--addr", self._broker, *where], stderr=log)
         until_s = time.monotonic() + _START_S_MAX
-        while "serves" not in self._log_path.read_text():
+        # One of before said so a moment before it did.
+        while "serves" not in self._log_path.read_text() or not is_open(self.port):
             if self._process.poll() is not None or time.monotonic() > until_s:
                 raise ServerFailed(f"fila http did not start: {self._log_path.read_text()}")
             time.sleep(0.02)
