@@ -31,7 +31,7 @@ SHARED_KEYS_MAX = 256
 """A large queue is walked for so many keys at most where fewer are asked for: for those that ask for more in turn with
 them."""
 
-Told = list[tuple["Waiting", int]]
+Reported = list[tuple["Waiting", int]]
 """What waits, and how many milliseconds ago that was so."""
 Sees = Callable[[str, str], bool]
 """Whether the caller may know of (queue, channel); an empty channel: of anything in the queue."""
@@ -85,10 +85,10 @@ class WaitingLongest:
         seen = [queue for queue in queues if sees(queue, "")]
         for at in range(0, len(seen), AT_ONCE):
             asked = seen[at : at + AT_ONCE]
-            told = await asyncio.gather(*(self._seen_of(queue, most, least_ms, sees) for queue in asked))
-            if request.queue and told == [None]:
+            waits = await asyncio.gather(*(self._seen_of(queue, most, least_ms, sees) for queue in asked))
+            if request.queue and waits == [None]:
                 raise errors.QueueNotFound(request.queue)
-            for waiting, age_ms in itertools.chain.from_iterable(each or () for each in told):
+            for waiting, age_ms in itertools.chain.from_iterable(each or () for each in waits):
                 waiting_keys += sum(waiting.counts.values())
                 found += ((key.waiting_ms + age_ms, key) for key in waiting.rows.values())
             if len(found) > 4 * most:
@@ -100,7 +100,7 @@ class WaitingLongest:
             reported.keys[-1].waiting_ms = waiting_ms
         return reported
 
-    async def _seen_of(self, queue: str, most: int, above_ms: int, sees: Sees) -> Told | None:
+    async def _seen_of(self, queue: str, most: int, above_ms: int, sees: Sees) -> Reported | None:
         """A queue's, of what `sees` lets through; None where there is no such queue any more."""
         try:
             reported = await self._of(queue, most, above_ms=above_ms)
