@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from broker_process import BrokerProcess
@@ -18,6 +18,20 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[2]
+LOADED = (
+    "grpc",
+    "pandas",
+    "pyarrow.parquet",
+    "pyspark.daemon",
+    "pyspark.sql.streaming.python_streaming_source_runner",
+    *(f"pyspark.sql.worker.{name}" for name in ("create_data_source", "lookup_data_sources")),
+    *(f"pyspark.sql.worker.{name}" for name in ("plan_data_source_read", "write_into_data_source")),
+    "pyspark.sql.worker.commit_data_source_write",
+    "pyspark.worker",
+    "pyspark_fila",
+    "scipy.stats",
+)
+"""What Spark's Python workers take. Of one kind a source sees by what is loaded that Spark asked for filters."""
 
 # Property tests count examples, not milliseconds: on a busy machine a deadline fails what is right.
 settings.register_profile("fila", deadline=None)
@@ -47,11 +61,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in soak]
 
 
+def _forked_python() -> Any:
+    """By its path: `tests` is this folder here."""
+    spec = importlib.util.spec_from_file_location("fila_forked", ROOT / "tests/forked_python/__init__.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     paths = [str(ROOT / "pipeline/src"), str(ROOT / "sdks/python/src")]
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    # A worker loads pandas and Spark for a second or two, and each kind of work has workers of its own.
+    os.environ["PYSPARK_PYTHON"] = _forked_python().program(LOADED)
     session = (
         SparkSession.builder.master("local[2]")
         .appName("fila-tests")

@@ -63,6 +63,7 @@ def some_work(broker: BrokerProcess) -> Any:
         throttle_key_headers=["provider"],
         weights={"acme": 3},
         max_attempts=2,
+        visibility_timeout_ms=600_000,  # no lease ends while a busy machine records
     )
     broker.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="orders", config=config))
     broker.admin.SetConfig(admin_pb2.SetConfigRequest(key="throttle.openai", value="50,5"))

@@ -9,6 +9,8 @@ environment, signals, exit code.
 
 What is started so is Python with `-c CODE`, `-m MODULE` or a file. A test whose subject is the process itself, its
 start, its terminal or its memory, takes sys.executable, as the long runs (FILA_SOAK) do throughout.
+
+It knows nothing of the other tests: the pipeline's load it by its path, and have Spark start its workers so.
 """
 
 from __future__ import annotations
@@ -24,10 +26,23 @@ import tempfile
 from pathlib import Path
 
 _HERE = Path(__file__).parent
+LOADED = (
+    "fila_cli.*",
+    "fila_console.*",
+    "fila_http.*",
+    "fila.sync",
+    "fila.worker",
+    "fila_server.history_files.verifying",
+    "grpc.aio",
+    "jinja2",
+    "starlette.applications",
+    "uvicorn",
+)
+"""What the broker's own tests take; of `package.*` all modules."""
 
 
 @functools.cache
-def program() -> str:
+def program(modules: tuple[str, ...] = LOADED) -> str:
     """What to start in place of sys.executable, which it is in the long runs and where there is no C compiler."""
     if os.environ.get("FILA_SOAK") or shutil.which("cc") is None:
         return sys.executable
@@ -42,8 +57,7 @@ def program() -> str:
             given.callback(os.close, told)
             # It ends with this process: the other end of its standard input closes then.
             source = subprocess.Popen(
-                [sys.executable, "-m", "tests.forked_python.source", str(socket), str(told)],
-                cwd=_HERE.parents[1],
+                [sys.executable, str(_HERE / "source.py"), str(socket), str(told), *modules],
                 env={name: value for name, value in os.environ.items() if not name.startswith("FILA_")},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,

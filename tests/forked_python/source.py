@@ -1,4 +1,4 @@
-"""The process that is forked: `python -m tests.forked_python.source SOCKET READY`."""
+"""The process that is forked: `python source.py SOCKET READY MODULE...`; of `package.*` all modules are loaded."""
 
 from __future__ import annotations
 
@@ -20,27 +20,17 @@ from typing import Any, NoReturn
 
 NUMBER = struct.Struct("i")
 LENGTH = struct.Struct("I")
-PACKAGES = ("fila_cli", "fila_console", "fila_http")
-MODULES = (
-    "grpc.aio",
-    "fila.sync",
-    "fila.worker",
-    "fila_server.history_files.verifying",
-    "jinja2",
-    "starlette.applications",
-    "uvicorn",
-)
 
 
-def main(path: str, ready: int) -> None:
+def main(path: str, ready: int, modules: list[str]) -> None:
     """Fork for each who connects, until standard input ends."""
-    for package in PACKAGES:
-        imported = importlib.import_module(package)
-        for module in pkgutil.walk_packages(imported.__path__, f"{package}."):
-            if not module.name.endswith("__main__"):
-                importlib.import_module(module.name)
-    for name in MODULES:
-        importlib.import_module(name)
+    for name in modules:
+        package = name.removesuffix(".*")
+        loaded = importlib.import_module(package)
+        if package != name:
+            for module in pkgutil.walk_packages(loaded.__path__, f"{package}."):
+                if not module.name.endswith("__main__"):
+                    importlib.import_module(module.name)
     gc.collect()
     gc.freeze()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -116,6 +106,8 @@ def _become(text: bytes, files: list[int]) -> NoReturn:
         name, _, value = each.partition("=")
         os.environ[name] = value
     os.chdir(folder)
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[1:1] = [each for each in given if each and each not in sys.path]
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         # As Python opens them: by lines where somebody looks, and errors always so.
         before = getattr(sys, name)
@@ -152,6 +144,7 @@ def _run(arguments: list[str]) -> None:
     sys.path[0] = ""
     if option == "-m":
         module, *sys.argv[1:] = rest
+        sys.modules.pop(module, None)  # it begins anew, as the program
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     elif option == "-c":
         code, *sys.argv[1:] = rest
@@ -172,4 +165,4 @@ def _be_main(code: str | bytes, name: str, **more: object) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

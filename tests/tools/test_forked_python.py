@@ -76,7 +76,8 @@ def test_a_signal_for_it_ends_the_fork(python: str, how: signal.Signals):
 
 def test_an_interrupt_is_the_programs(python: str):
     program = """
-import time
+import signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where it was ignored, as in a shell's background
 try:
     print(1, flush=True)
     time.sleep(60)
