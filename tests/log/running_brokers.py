@@ -13,6 +13,8 @@ from fila_server.core.log.kafka import KafkaLog
 
 TOPICS = (
     "steady",
+    "under-way",
+    "rests",
     "places",
     "lost",
     "failed",
@@ -91,6 +93,9 @@ def reports(log, count):
 
 
 def written(log, *records):
+    """Their reports. A log takes a few records at a time."""
+    said: list[tuple[int, int, int, int]] = []
     for tag, content in enumerate(records):
-        log.append(content, tag)
-    reports(log, len(records))
+        while not log.append(content, tag):
+            said += reports(log, 1)
+    return said + reports(log, len(records) - len(said))

@@ -36,12 +36,19 @@ def contents(log):
 
 def test_what_is_appended_is_read_back_in_order_with_what_the_reports_said(opened):
     log = opened("steady")
-    for tag in range(500):
-        assert log.append(b"record %d" % tag, tag)
-    said = reports(log, 500)
+    said = written(log, *(b"record %d" % tag for tag in range(500)))
     assert [(tag, offset, error) for tag, offset, _, error in said] == [(tag, tag, 0) for tag in range(500)]
     assert {broker for _, _, broker, _ in said} == {1}
     assert contents(log) == ([b"record %d" % tag for tag in range(500)], 0, 500)
+
+
+def test_a_log_takes_as_many_records_as_may_be_under_way_and_the_next_once_one_is_reported(opened):
+    """librdkafka's thread would not rest while more of them waited in it."""
+    log = opened("under-way")
+    assert [log.append(b"record", tag) for tag in range(6)] == [True] * 5 + [False]
+    reports(log, 5)
+    assert log.append(b"record", 5)
+    reports(log, 1)
 
 
 def test_a_reader_goes_where_it_is_told_to_and_learns_where_the_log_ends(opened):

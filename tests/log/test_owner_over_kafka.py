@@ -123,6 +123,17 @@ def test_an_owner_answers_over_the_log_and_another_node_makes_the_same_store_of_
     assert successor.payloads() == [b"%d" % number for number in range(100)]
 
 
+def test_an_owner_that_waits_for_the_log_runs_no_pass_until_something_comes(brokers, node):
+    owner = node("rests").own()
+    owner.create()
+    brokers.do("rtt 1 400")
+    before = owner.engine.counters()["passes"]
+    owner.hear(owner.enqueue(b"waits"))
+    passes = owner.engine.counters()["passes"] - before
+    brokers.do("rtt 1 0")
+    assert passes < 50
+
+
 def test_an_owner_that_was_deposed_answers_nothing_more(node):
     owner = node("succeeds").own()
     owner.create()

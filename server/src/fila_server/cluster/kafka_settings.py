@@ -17,6 +17,7 @@ from fila_server.config.kafka import BROKERS, FILE, KEPT, KafkaSettings
 
 CHOSEN = {
     "linger.ms": "0",
+    "queue.buffering.max.messages": "5",
     "reconnect.backoff.max.ms": "500",
     "request.timeout.ms": "1500",
     "socket.nagle.disable": "true",

@@ -96,6 +96,9 @@ cdef void group_rebase(Group* group, int64_t end) noexcept nogil
 cdef bint group_bid(Group* group, Record* record) noexcept nogil
 # The pass's batches, or that there is nothing to write. False: the log stands, and nothing was appended.
 cdef bint group_append(Core* core) noexcept nogil
+# Some of what was appended waits for room in the log's queue. A record more would wait behind it, so
+# commands better gather for one; a confirmed record pokes.
+cdef bint group_is_full(Group* group) noexcept nogil
 # Nothing was appended for a while: others see by this that the owner lives.
 cdef void group_beat(Core* core) noexcept nogil
 # Syncs the store. Any thread, one at a time.

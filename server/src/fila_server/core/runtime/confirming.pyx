@@ -237,6 +237,14 @@ cdef bint group_append(Core* core) noexcept nogil:
     return True
 
 
+cdef bint group_is_full(Group* group) noexcept nogil:
+    cdef bint is_full
+    pthread_mutex_lock(&group.lock)
+    is_full = group.given < group.count
+    pthread_mutex_unlock(&group.lock)
+    return is_full
+
+
 cdef void group_beat(Core* core) noexcept nogil:
     cdef Group* group = core.shared.group
     cdef Record record

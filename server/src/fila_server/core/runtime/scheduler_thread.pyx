@@ -15,7 +15,9 @@ from libc.stdint cimport int64_t, uint64_t
 
 from fila_server import errors
 from fila_server.core.runtime.commit cimport commit_pass, sync_took
-from fila_server.core.runtime.confirming cimport GROUP_OWNS, Group, group_confirm, group_sync
+from fila_server.core.runtime.confirming cimport (
+    GROUP_OWNS, Group, group_confirm, group_is_full, group_sync,
+)
 from fila_server.core.runtime.engine cimport CoreEngine
 from fila_server.core.runtime.passes cimport run_pass
 from fila_server.core.runtime.store_copy cimport StoreCopy
@@ -124,6 +126,7 @@ cdef class Engine(CoreEngine):
     def _schedule(self):
         cdef int64_t next_ns, now_ns, wait_ns, wall_ms
         cdef uint64_t wanted = 0
+        cdef Group* group = self.core.shared.group
         with nogil:
             fila_exact_timers()
             while not fila_seq_load(&self.stopping_threads):
@@ -145,6 +148,9 @@ cdef class Engine(CoreEngine):
                     wait_ns = self.idle_ns
                 if self.core.unsynced == NULL:
                     mailbox_sleep(self.core.mailbox, wait_ns, 1)
+                elif group != NULL and not mailbox_sleep(
+                        self.core.mailbox, wait_ns, LINGER_COMMANDS if group_is_full(group) else 1):
+                    continue            # a log takes many times LINGER_NS: that often nothing is found
                 else:
                     # A sync is under way and its end pokes. What comes meanwhile would wait for the
                     # next one anyway: taken in together it costs one wake-up, not one each.
