@@ -23,6 +23,7 @@ from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
 sys.path.append(str(_HERE / "peers"))  # whose brokers one benchmark starts beside ours
+sys.path.append(str(_HERE.parent))  # whose tools start the brokers of a group
 
 from fila_bench import report, scenarios  # noqa: E402
 from fila_bench.registry import BENCHMARK_BY_NAME, GROUP_BY_NAME, QUICK, Budget, named  # noqa: E402

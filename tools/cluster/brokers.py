@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -18,8 +20,8 @@ UP_S_MAX = 120.0
 # A broker that is gone is missed within two seconds; docs/cluster.md says what each of these costs.
 PROPERTIES = """process.roles=broker,controller
 node.id={number}
-listeners=PLAINTEXT://127.0.0.1:1909{number},CONTROLLER://127.0.0.1:1919{number}
-advertised.listeners=PLAINTEXT://127.0.0.1:1909{number}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 controller.quorum.voters={voters}
@@ -46,16 +48,33 @@ OF_TOPIC = {
 }
 
 
-def addresses() -> str:
+@dataclass(frozen=True)
+class Ports:
+    """Of the three brokers, by their numbers."""
+
+    clients: Sequence[int] = (19091, 19092, 19093)
+    controllers: Sequence[int] = (19191, 19192, 19193)
+
+
+PORTS = Ports()
+
+
+def addresses(ports: Ports = PORTS) -> str:
     """Where clients find the brokers."""
-    return ",".join(f"127.0.0.1:1909{number}" for number in NUMBERS)
+    return ",".join(f"127.0.0.1:{port}" for port in ports.clients)
 
 
-def start(number: int, jars: Path, folder: Path) -> subprocess.Popen[bytes]:
-    """One broker, with its files in `folder`. What it says goes to the file beside."""
+def start(
+    number: int, jars: Path, folder: Path, ports: Ports = PORTS, more: str = ""
+) -> subprocess.Popen[bytes]:
+    """One broker, with its files in `folder`. What it says goes to the file beside. `more`: lines of its settings."""
     properties = folder.with_suffix(".properties")
-    voters = ",".join(f"{each}@127.0.0.1:1919{each}" for each in NUMBERS)
-    properties.write_text(PROPERTIES.format(number=number, voters=voters, folder=folder))
+    voters = ",".join(
+        f"{each}@127.0.0.1:{port}" for each, port in zip(NUMBERS, ports.controllers, strict=True)
+    )
+    port, controller = ports.clients[number - 1], ports.controllers[number - 1]
+    lines = PROPERTIES.format(number=number, voters=voters, folder=folder, port=port, controller=controller)
+    properties.write_text(lines + more)
     java = ["java", HEAP, "-cp", f"{jars}/*"]
     with folder.with_suffix(".log").open("ab") as said:
         if not (folder / "meta.properties").exists():
@@ -66,15 +85,16 @@ def start(number: int, jars: Path, folder: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def make_topic() -> None:
+def make_topic(topic: str = TOPIC, ports: Ports = PORTS, **config: str) -> None:
     """Wait for the brokers, and make the topic unless it is there. Raises TimeoutError."""
-    client = AdminClient({"bootstrap.servers": addresses(), "log_level": 0, "socket.timeout.ms": 5000})
+    client = AdminClient({"bootstrap.servers": addresses(ports), "log_level": 0, "socket.timeout.ms": 5000})
     until_s = time.monotonic() + UP_S_MAX
     while True:
         try:
             if len(client.list_topics(timeout=5).brokers) == len(NUMBERS):
-                if TOPIC not in client.list_topics(timeout=5).topics:
-                    client.create_topics([NewTopic(TOPIC, 1, 3, config=OF_TOPIC)])[TOPIC].result(10)
+                if topic not in client.list_topics(timeout=5).topics:
+                    made = NewTopic(topic, 1, 3, config=OF_TOPIC | config)
+                    client.create_topics([made])[topic].result(10)
                 return
         except KafkaException:
             pass
