@@ -71,26 +71,3 @@ class Cluster:
                 return found[0]
             time.sleep(0.1)
         raise AssertionError(f"{name} did not start:\n{log.read_text()}")
-
-
-def below(pid: int) -> list[tuple[int, str]]:
-    """The processes below one, nearest first, each with its command line."""
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(stat.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue  # it has ended meanwhile
-        children.setdefault(parent, []).append(int(stat.parent.name))
-    found, left = [], [pid]
-    for each in left:
-        for child in children.get(each, ()):
-            left.append(child)
-            try:
-                line = (
-                    Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                )
-            except OSError:
-                continue
-            found.append((child, line))
-    return found

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from fila.v1.auth_pb2 import RevokeKeyRequest
-
 READS = {"consume": "orders"}
 HOLDS = {"consume": "orders", "manage": "orders"}
 WRITES = {"produce": "copies spark-*"}
@@ -74,42 +72,6 @@ def test_the_named_rights_are_enough_and_none_of_them_can_be_left_out(spark, gua
     assert count(guarded, "copies") == before + 2401
     with pytest.raises(Exception, match="the key lacks a right at the broker"):
         copied(spark, guarded, {"channel": "other", **by_file}, {"token": keys["writes"]}, tmp_path / "none")
-
-
-def test_a_stream_whose_key_is_revoked_ends_with_a_sentence_and_goes_on_with_another_key(
-    spark, guarded, tmp_path
-):
-    guarded.broker.create("revoked")
-    guarded.broker.fill("revoked", 1200)
-    first, second = (guarded.key_of("revoked", consume="revoked") for _ in range(2))
-    file = tmp_path / "key"
-    file.write_text(first.key)
-    given = {
-        **guarded.options,
-        "tokenFile": str(file),
-        "pollIntervalMs": "50",
-        "maxMessagesPerTrigger": "700",
-    }
-
-    def started(**trigger):
-        stream = spark.readStream.format("fila").options(**given).load("revoked").select("offset")
-        writer = stream.writeStream.format("parquet").option(
-            "checkpointLocation", str(tmp_path / "checkpoint")
-        )
-        return writer.trigger(**trigger).start(str(tmp_path / "out"))
-
-    query = started(processingTime="1 seconds")
-    query.processAllAvailable()
-    guarded.broker.auth.RevokeKey(RevokeKeyRequest(key_id=first.key_id))
-    with pytest.raises(Exception, match=r"does not accept the key .*revoked"):
-        query.awaitTermination(100)
-    file.write_text(second.key)
-    guarded.broker.fill("revoked", 100, first=1200)
-    query = started(availableNow=True)
-    query.awaitTermination(100)
-    assert sorted(row.offset for row in spark.read.parquet(str(tmp_path / "out")).collect()) == list(
-        range(1, 1301)
-    )
 
 
 def test_the_key_is_in_no_plan_checkpoint_log_event_log_or_page(spark, guarded, tmp_path):
