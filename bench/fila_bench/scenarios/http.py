@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import re
 import shutil
 import statistics
@@ -51,6 +52,9 @@ class Gateway:
 
     def __enter__(self) -> Self:
         command = self._program or Path(sys.executable).with_name("fila")
+        # Another tree is built without what serves HTTP: ours serves there, too.
+        paths = [each for each in sys.path if each.endswith("site-packages")] if self._program else []
+        environ = os.environ | ({"PYTHONPATH": os.pathsep.join(paths)} if paths else {})
         where = ("--port", str(self.port)) if self._program else ("--listen", f"127.0.0.1:{self.port}")
         with self._log_path.open("wb") as log:
             self._process = subprocess.Popen([command, "http", "--addr", self._broker, *where], stderr=log)
