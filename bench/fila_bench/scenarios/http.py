@@ -57,7 +57,9 @@ class Gateway:
         environ = os.environ | ({"PYTHONPATH": os.pathsep.join(paths)} if paths else {})
         where = ("--port", str(self.port)) if self._program else ("--listen", f"127.0.0.1:{self.port}")
         with self._log_path.open("wb") as log:
-            self._process = subprocess.Popen([command, "http", "--addr", self._broker, *where], stderr=log)
+            self._process = subprocess.Popen(
+                [command, "http", "--addr", self._broker, *where], stderr=log, env=environ
+            )
         until_s = time.monotonic() + _START_S_MAX
         # One of before said so a moment before it did.
         while "serves" not in self._log_path.read_text() or not is_open(self.port):
