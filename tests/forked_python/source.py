@@ -10,6 +10,7 @@ import os
 import pkgutil
 import runpy
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -59,6 +60,8 @@ def main(path: str, ready: int, modules: list[str]) -> None:
             _serve(client, listener, running)
     for pid in running:
         os.kill(pid, signal.SIGKILL)
+    # Who started this may have ended without a word, as pytest-xdist's processes do.
+    shutil.rmtree(Path(path).parent, ignore_errors=True)
 
 
 def _reap(running: dict[int, socket.socket]) -> None:
