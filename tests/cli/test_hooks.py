@@ -48,3 +48,15 @@ def test_a_single_run_has_no_median(fila, tmp_path):
 
     assert "median" not in once
     assert "us median of 1,000 runs, slowest" in often
+
+
+def test_hook_show_names_what_a_script_returns_in_vain(fila, broker: FakeBroker):
+    told = admin_pb2.HookStats(hook="on_enqueue", breaker_state="BREAKER_STATE_CLOSED", log_lines=3)
+    told.ignored_fields["fairnes_key"] = 120
+    told.ignored_fields["wieght"] = 1
+    broker.answers["GetStats"] = admin_pb2.GetStatsResponse(hooks=[told])
+
+    out = fila("hook", "show", "orders").out
+
+    assert "returns in vain  fairnes_key (120 times), wieght (1 time)" in out
+    assert "logged           3 lines" in out

@@ -385,18 +385,6 @@ def test_explain_says_that_it_is_the_quota_which_fills_the_consumers(
     assert f"consumers      {who}\n" in out
 
 
-def test_hook_show_names_what_a_script_returns_in_vain(fila, broker: FakeBroker):
-    told = admin_pb2.HookStats(hook="on_enqueue", breaker_state="BREAKER_STATE_CLOSED", log_lines=3)
-    told.ignored_fields["fairnes_key"] = 120
-    told.ignored_fields["wieght"] = 1
-    broker.answers["GetStats"] = admin_pb2.GetStatsResponse(hooks=[told])
-
-    out = fila("hook", "show", "orders").out
-
-    assert "returns in vain  fairnes_key (120 times), wieght (1 time)" in out
-    assert "logged           3 lines" in out
-
-
 def test_explain_says_why_nobody_knows_when_it_goes(fila, broker: FakeBroker):
     answer = admin_pb2.ExplainKeyResponse(
         state="STATE_PAUSED", pending=40, consumers=events_pb2.ChannelConsumers()

@@ -46,8 +46,8 @@ cdef enum:
     NO_ROOM_MS = 100                    # shorter gaps between two deliveries are how a busy channel works
 
 cdef void clock_account(Core* core, Flow* flow) noexcept nogil
-# The same of a flow whose key has a row. One that is looked at before it had to wait takes its row up; none is
-# opened.
+# The same of a flow whose key has a row. One that is looked at before it had to wait takes its row up; none
+# is opened.
 cdef void clock_settle(Core* core, Flow* flow) noexcept nogil
 
 cdef inline void clock_note(Core* core, Flow* flow) noexcept nogil:
