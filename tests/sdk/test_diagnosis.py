@@ -105,6 +105,14 @@ def test_the_environments_files_are_used_where_the_program_names_none(monkeypatc
     assert (given.ca_file, given.cert_file, given.key_file) == ("/mine", "/c", "/k")
 
 
+async def test_a_connection_reads_the_environments_files(monkeypatch, tmp_path):
+    (tmp_path / "ca").write_text("no certificate")
+    monkeypatch.setenv("FILA_CA_FILE", str(tmp_path / "ca"))
+
+    with pytest.raises(ValueError, match="ca holds no certificate in PEM form"):
+        await FilaClient.connect("https://127.0.0.1:1")
+
+
 async def test_a_broker_of_the_programs_own_without_tls_is_reached_whatever_the_environment_trusts(
     monkeypatch,
 ):
