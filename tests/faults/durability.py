@@ -122,7 +122,8 @@ DURABILITY = (
     Fault(
         "an-end-of-the-log-that-is-missing-is-no-loss",
         "storage/walscan.pyx",
-        "    if 0 < scan.next_sequence <= synced:\n        _lost(&scan, scan.next_sequence, synced + 1)\n",
+        "    if 0 < scan.next_sequence <= synced:\n"
+        "        _lost(&scan, scan.next_sequence, synced + 1, scan.file_name)\n",
         "",
         (
             "store/test_lost_files.py::test_a_synced_end_of_the_log_that_is_cut_off_is_damage",

@@ -32,11 +32,13 @@ def nodes(brokers, tmp_path, request):
     made.close()
 
 
-async def in_sync(shell, node):
+async def in_sync(shell, node, log_format=1):
+    """Wait until the one that answers knows this node to be in sync, as a build that reads this format."""
     async with asyncio.timeout(START_S_MAX):
         while True:
             told = (await shell("cluster", "status", "-o", "json")).json["nodes"]
-            if any(each.get("node") == node and each.get("in_sync") for each in told):
+            known = [each for each in told if each.get("node") == node]
+            if any(each.get("in_sync") and each["log_format"] >= log_format for each in known):
                 return
 
 
@@ -50,7 +52,7 @@ async def test_a_group_is_upgraded_once_all_of_its_nodes_read_the_newer_format(n
     assert "node-1 reads the log up to format 1, and is Fila " in refused.err
     assert second.stop() == 0
     nodes.start(1, within=NEWER)
-    await in_sync(shell, "node-1")
+    await in_sync(shell, "node-1", log_format=2)
     assert (await shell("cluster", "upgrade")).out.startswith(
         "the group writes format 2 of the log; node-1 serves, since term "
     )
