@@ -1,7 +1,7 @@
 """What each test costs: seconds by the clock, and of the CPU with its servers, drivers and Java included.
 
-A plugin of pytest. Where FILA_COSTS names a file, each test's row is added to it, and a test that clearly takes more
-than CPU_S_MAX fails, unless its marker says why: `@pytest.mark.costly("nine servers start")`. What a
+A plugin of pytest. Where FILA_COSTS names a file, each test's row is added to it, and a test that takes more than
+CPU_S_MAX fails, unless its marker says why: `@pytest.mark.costly("nine servers start")`. What a
 fixture of a module or of all tests takes is a row of its own, and no test's. The files that took longest last time
 (docs/proof/durations.tsv) are run first, so that no process is left alone with a long one at the end.
 
@@ -24,9 +24,6 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "costs"
 TABLE = ROOT / "docs" / "proof" / "durations.tsv"
 CPU_S_MAX = 5.0
-BESIDE_OTHERS = 1.6
-"""The CPU does less in a second while others use its caches and its other half. What takes up to so much more than
-CPU_S_MAX may be a test of CPU_S_MAX on a busy machine, and is let through."""
 TICKS_A_S = os.sysconf("SC_CLK_TCK")
 SLOWEST = 100
 
@@ -81,7 +78,7 @@ def _keep(name: str, clock: float, cpu: float) -> None:
 
 
 def _judge(item: Any, cpu: float) -> None:
-    if cpu > CPU_S_MAX * BESIDE_OTHERS and item.get_closest_marker("costly") is None:
+    if cpu > CPU_S_MAX and item.get_closest_marker("costly") is None:
         pytest.fail(
             f"{item.name} took {cpu:.1f} s of the CPU, its processes included, and a test may take {CPU_S_MAX:.0f}: "
             "make it cheaper, move it to make soak, or say why it must be so with @pytest.mark.costly(why)",

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 RUN = """
 import sys, pytest
 from tests import costs
-costs.CPU_S_MAX = 0.2
+costs.CPU_S_MAX = 0.3
 sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:randomly", sys.argv[1]], plugins=[costs]))
 """
 TESTS = """
